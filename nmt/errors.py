@@ -1,6 +1,4 @@
-"""Errors (and warnings) that a user can cause and fix. The command line prints an error's text
-without a traceback; status 1.
-"""
+"""Errors and warnings that a user can cause and fix: the command line prints only their text."""
 
 import errno
 import re
@@ -19,16 +17,12 @@ _CONTROL = re.compile(
 
 
 def printable(text: str) -> str:
-    """A text with escapes for control characters and line breaks, which data and names of files may
-    have.
-    """
+    """A text with escapes for control characters and line breaks, which user data may have."""
     return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 class NmtError(Exception):
-    """Base of all these errors. The text says what is wrong, where, and what to do. It has no
-    control characters.
-    """
+    """Base of all these errors. The text says what is wrong, where, and what to do."""
 
     def __init__(self, text: str) -> None:
         super().__init__(printable(text))
@@ -39,9 +33,7 @@ class StopTraining(Exception):  # noqa: N818
 
 
 class NmtWarning(UserWarning):
-    """Something that the user should look at, but that stops nothing. The command line prints its
-    text as one line.
-    """
+    """Something that the user should look at, but that stops nothing."""
 
 
 class ConfigError(NmtError):
@@ -72,9 +64,8 @@ def lacks_memory(error: BaseException) -> bool:
     """
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
-    torch = sys.modules.get(
-        "torch"
-    )  # not imported here, which would slow down every start of the command line
+    # torch is not imported here: that would slow down every start of the command line.
+    torch = sys.modules.get("torch")
     if isinstance(error, MemoryError if torch is None else (MemoryError, torch.OutOfMemoryError)):
         return True
     if not isinstance(error, RuntimeError) and type(error).__name__ != "SafetensorError":
@@ -86,13 +77,12 @@ def lacks_memory(error: BaseException) -> bool:
         "not enough memory",
         "ALLOC_FAILED",
         "bad_alloc",
+        "can't start new thread",
     )
     # All that oneDNN says, with which torch multiplies matrices. More text after it has another
     # cause.
     whole_texts = ("could not create a primitive", "could not execute a primitive")
-    return str(error) in whole_texts or any(
-        text in str(error) for text in (*texts, "can't start new thread")
-    )
+    return str(error) in whole_texts or any(text in str(error) for text in texts)
 
 
 def has_memory(n_bytes: int) -> bool:
@@ -115,8 +105,6 @@ def first_problem(error: "ValidationError") -> str:
 
 
 def pass_on_lack_of_memory(error: BaseException) -> None:
-    """For code that reads a file and would call it damaged. Raises: MemoryError if `error` means
-    that memory was too small.
-    """
+    """For code that would call a file damaged. Raises: MemoryError if memory was too small."""
     if lacks_memory(error):
         raise MemoryError(str(error)) from None

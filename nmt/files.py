@@ -35,8 +35,7 @@ MAX_TEXT_BYTES = 1 << 28  # of a text file of a run, such as its vocabulary
 
 @contextmanager
 def replacing(path: Path, temporary: Path | None = None) -> Iterator[Path]:
-    """Yields a temporary path to write, which replaces `path` when the block ends without an error.
-    Links are followed.
+    """Yields a temporary path to write, which replaces `path` at the end without an error.
 
     Args:
         temporary: the path to write; after an error the file stays, unless it is empty. By default
@@ -48,7 +47,7 @@ def replacing(path: Path, temporary: Path | None = None) -> Iterator[Path]:
     path = path.resolve()
     if temporary is None:
         _delete_abandoned(path)
-    working_path = temporary or _temporary_sibling(path)
+    working_path = temporary or path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         with naming(path):
             yield working_path
@@ -57,7 +56,7 @@ def replacing(path: Path, temporary: Path | None = None) -> Iterator[Path]:
             synchronize(path.parent)
     finally:
         if temporary is None or (working_path.is_file() and not working_path.stat().st_size):
-            working_path.unlink(missing_ok=True)
+            _delete(working_path)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -68,29 +67,20 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """Yields a temporary folder to fill, which becomes `folder` when the block ends without an
-    error.
+    """Yields a temporary folder to fill, which becomes `folder` at the end without an error.
 
     Raises:
         OSError: `folder` exists, or cannot be written.
     """
-    _delete_abandoned(folder)
-    temporary = _temporary_sibling(folder)
-    try:
+    with replacing(folder) as temporary:
         temporary.mkdir()
-        with naming(folder):
-            yield temporary
-            _synchronize_all(temporary)
-            os.replace(temporary, folder)
-            synchronize(folder.parent)
-    finally:
-        _delete(temporary)
+        yield temporary
+        _synchronize_all(temporary)
 
 
 @contextmanager
 def replacing_folder(folder: Path) -> Iterator[Path]:
-    """Yields a temporary folder to fill, which replaces `folder` when the block ends without an
-    error.
+    """Yields a temporary folder to fill, which replaces `folder` at the end without an error.
 
     The block may take hours: a lock shows other processes that the temporary folder is in use.
 
@@ -108,39 +98,26 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
         (building / LOCK_FILE).unlink(missing_ok=True)
         _synchronize_all(building)
         with delaying_interrupts():
-            old = folder.parent / f".{folder.name}.replaced-{secrets.token_hex(4)}"
             if folder.exists():
-                folder.rename(old)
-            try:
-                building.rename(folder)
-            except BaseException:
-                if old.exists():
-                    old.rename(folder)
-                raise
+                folder.rename(folder.parent / f".{folder.name}.replaced-{secrets.token_hex(4)}")
+            building.rename(folder)
             synchronize(folder.parent)
-            _delete(old)  # or else the next call does
     finally:
         _delete(building)
+        recover_folder(folder)
 
 
 def recover_folder(folder: Path) -> None:
-    """Delete what killed processes left beside `folder`; restore the old folder if one of them had
-    moved it aside.
-    """
+    """Delete what killed processes left beside `folder`; move an old folder back if it is gone."""
     folder = folder.resolve()
-    siblings = (
-        [path for path in folder.parent.iterdir() if path.is_dir()]
-        if folder.parent.is_dir()
-        else []
-    )
-    for path in siblings:
-        if path.name.startswith(f".{folder.name}.replaced-"):
-            if folder.exists():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.rename(folder)
-        elif path.name.startswith(f".{folder.name}.building-") and not _is_being_built(path):
-            shutil.rmtree(path, ignore_errors=True)
+    for path in _siblings(folder):
+        is_replaced = path.name.startswith(f".{folder.name}.replaced-")
+        if is_replaced and not folder.exists():
+            path.rename(folder)
+        elif is_replaced or (
+            path.name.startswith(f".{folder.name}.building-") and not _is_being_built(path)
+        ):
+            _delete(path)
 
 
 @contextmanager
@@ -161,9 +138,7 @@ def delaying_interrupts() -> Iterator[None]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Let an OSError that names no file, or the two of a copy, name the one that is being written:
-    `path`.
-    """
+    """Let an OSError that names no file, or the two of a copy, name the one that is written."""
     try:
         yield
     except OSError as error:
@@ -238,9 +213,8 @@ def explain_read_errors(path: Path, advice: str = "") -> Iterator[None]:
         raise DataError(f"{path}: is a folder, not a file") from None
     except OSError as error:
         pass_on_lack_of_memory(error)
-        raise DataError(
-            f"{path}: cannot be read ({' '.join(str(error.strerror or error).split())}){advice}"
-        ) from None
+        reason = " ".join(str(error.strerror or error).split())
+        raise DataError(f"{path}: cannot be read ({reason}){advice}") from None
 
 
 @contextmanager
@@ -283,9 +257,8 @@ def read_checksums(folder: Path) -> dict[str, list[str]]:
     """
     path = folder / CHECKSUMS_FILE
     try:
-        return {
-            str(name): [*map(str, digests)] for name, digests in read_json(path)["sha256"].items()
-        }
+        recorded = read_json(path)["sha256"]
+        return {str(name): [*map(str, digests)] for name, digests in recorded.items()}
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -326,27 +299,25 @@ def warn_if_changed(path: Path) -> None:
         )
 
 
-def _delete(folder: Path) -> None:
-    """Delete a folder as far as possible; Ctrl-C waits for the end."""
+def _delete(path: Path) -> None:
+    """Delete a file, or a folder as far as possible; Ctrl-C waits for the end."""
     with delaying_interrupts():
-        shutil.rmtree(folder, ignore_errors=True)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
-def _temporary_sibling(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+def _siblings(path: Path) -> list[Path]:
+    return [*path.parent.iterdir()] if path.parent.is_dir() else []
 
 
 def _delete_abandoned(path: Path) -> None:
     """Delete the temporary siblings of `path` that killed processes left behind."""
     name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]+\.tmp")
-    siblings = [*path.parent.iterdir()] if path.parent.is_dir() else []
-    for sibling in siblings:
-        if not name.fullmatch(sibling.name) or _age(sibling) <= ABANDONED_SECONDS:
-            continue
-        if sibling.is_dir():
-            shutil.rmtree(sibling, ignore_errors=True)
-        else:
-            sibling.unlink(missing_ok=True)
+    for sibling in _siblings(path):
+        if name.fullmatch(sibling.name) and _age(sibling) > ABANDONED_SECONDS:
+            _delete(sibling)
 
 
 def _age(path: Path) -> float:
@@ -358,9 +329,7 @@ def _age(path: Path) -> float:
 
 
 def _is_being_built(building: Path) -> bool:
-    """Whether a process holds the lock of the folder. The system frees the lock even if the process
-    is killed.
-    """
+    """Whether a process holds the lock of the folder; the system frees that of a killed one."""
     if not (building / LOCK_FILE).exists():  # the process may be about to take it
         return _age(building) <= ABANDONED_SECONDS
     try:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from io import BufferedIOBase, BufferedReader
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO
 
@@ -28,13 +29,15 @@ FRAME_BLOCK_BYTES = 1 << 9  # read at once of .xz and .zst: each byte can become
 MAX_LINE_BYTES = 1 << 24  # a file with longer lines is not text
 MAX_ZEROS = 0.05  # share of zero bytes; damaged text has a few
 TABLE_SUFFIXES = (".txt", ".tsv", ".csv")
-MAX_XZ_MEMORY = 1 << 28  # four times what a file from `xz -9` needs
-# The first bytes of formats that users take for text.
-OTHER_FORMATS = {
-    b"7z\xbc\xaf\x27\x1c": "7z; unpack it with `7z x`",
-    b"%PDF-": "PDF; save its table as text, with tabs",
-    b"\xd0\xcf\x11\xe0": "an old Office document; save its table as text, with tabs",
+# The first bytes of packed files.
+MARKS = {
+    b"PK": ".zip",
+    b"\x1f\x8b": ".gz",
+    b"BZh": ".bz2",
+    b"\xfd7zXZ\0": ".xz",
+    b"\x28\xb5\x2f\xfd": ".zst",
 }
+MAX_XZ_MEMORY = 1 << 28  # four times what a file from `xz -9` needs
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
@@ -50,8 +53,7 @@ def read_lines(
     needs_final_line_feed: bool = False,
     max_bytes: int | None = None,
 ) -> list[str]:
-    """The lines of a whole UTF-8 file, without line ends (\\n or \\r\\n) and byte order mark; none
-    if it is empty.
+    """The lines of a whole UTF-8 file, without line ends (\\n or \\r\\n) and byte order mark.
 
     Args:
         advice: what to do about an error, for its message.
@@ -100,6 +102,7 @@ def stream_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:
             not ended
             and len(lines) < BATCH_LINES
             and n_bytes < BATCH_BYTES
+            and len(rest) <= MAX_STREAMED_BYTES
             and (not lines or _is_ready(stream))
         ):
             block = stream.read1(STREAM_BLOCK_BYTES)
@@ -107,8 +110,6 @@ def stream_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:
             *complete, rest = (rest + block).split(b"\n")
             lines += complete
             n_bytes += len(block)
-            if len(rest) > MAX_STREAMED_BYTES:
-                break
         lines += [rest] if ended and rest else []
         yield from _decode(lines, name, n_lines + 1)
         n_lines += len(lines)
@@ -120,42 +121,35 @@ def stream_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:
 
 
 def decode_batches(lines: Iterable[bytes], name: str) -> Iterator[list[str]]:
-    """Undecoded lines as texts, in batches as those of `stream_lines`. Raises: DataError as
-    there.
-    """
-    n_lines, n_bytes, batch = 0, 0, list[bytes]()
+    """Undecoded lines as texts, in batches as those of `stream_lines`, with the same errors."""
+    first, n_bytes, batch = 1, 0, list[bytes]()
     for line in lines:
         batch.append(line)
         n_bytes += len(line)
         if len(batch) == BATCH_LINES or n_bytes > BATCH_BYTES:
-            yield from _decode(batch, name, n_lines + 1)
-            n_lines, n_bytes, batch = n_lines + len(batch), 0, []
-    yield from _decode(batch, name, n_lines + 1)
+            yield from _decode(batch, name, first)
+            first, n_bytes, batch = first + len(batch), 0, []
+    yield from _decode(batch, name, first)
 
 
 def _decode(lines: Sequence[bytes], name: str, first: int) -> Iterator[list[str]]:
-    """Yields the texts before the first bad line in one list, if there are any; `first` is the
-    number of the first line.
-    """
+    """Yields the texts before the first bad line in one list. first: the number of the first."""
     texts: list[str] = []
-    problem = None
-    for number, line in enumerate(lines, first):
-        try:
+    try:
+        for number, line in enumerate(lines, first):
             texts.append(line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r"))
-        except UnicodeDecodeError as error:
-            where = f"{error.reason} at byte {error.start + 1}"
-            problem = DataError(f"{name}, line {number}: not UTF-8 ({where})")
-            break
+    except UnicodeDecodeError as error:
+        if texts:
+            yield texts
+        where = f"{name}, line {first + len(texts)}"
+        reason = f"{error.reason} at byte {error.start + 1}"
+        raise DataError(f"{where}: not UTF-8 ({reason})") from None
     if texts:
         yield texts
-    if problem is not None:
-        raise problem
 
 
 def _is_ready(stream: BufferedReader) -> bool:
-    """Whether a read would not block. Where the system cannot say, whether the stream is not a
-    keyboard.
-    """
+    """Whether a read would not block; if the system cannot say, whether it is no keyboard."""
     try:
         return bool(select.select([stream], [], [], PIPE_WAIT)[0])
     except (OSError, ValueError):  # on Windows no stream; elsewhere, none in memory
@@ -186,12 +180,8 @@ def read_raw_lines(
     rest = b""
     while len(rest) < 3 and (block := next(blocks, b"")):
         rest += block
-    if rest.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise DataError(f"{path}: is UTF-16; save it as UTF-8")
-    if rest.count(0) > MAX_ZEROS * len(rest):
-        raise DataError(
-            f"{path}: has many zero bytes, so it is UTF-16 or no text; save it as UTF-8 text"
-        )
+    if rest.startswith((b"\xff\xfe", b"\xfe\xff")) or rest.count(0) > MAX_ZEROS * len(rest):
+        raise DataError(f"{path}: is UTF-16 or no text; save it as UTF-8 text")
     rest = rest.removeprefix(b"\xef\xbb\xbf")
     if not rest and not (rest := next(blocks, b"")):
         raise DataError(f"{path}: is empty")
@@ -215,8 +205,7 @@ def read_text_lines(path: Path) -> Iterator[str]:
     Raises:
         DataError: as `read_raw_lines`, or a line is not UTF-8.
     """
-    for batch in decode_batches(read_raw_lines(path), str(path)):
-        yield from batch
+    return chain.from_iterable(decode_batches(read_raw_lines(path), str(path)))
 
 
 def read_blocks(
@@ -239,27 +228,23 @@ def _unpack(path: Path, file: BinaryIO, member: str | None, language: str) -> It
     """The content in blocks. The first bytes, or else the name, say how a file is packed."""
     start = file.read(8)
     file.seek(0)
-    for mark, name in OTHER_FORMATS.items():
-        if start.startswith(mark):
-            raise DataError(f"{path}: is {name}")
 
-    def is_packed(mark: bytes, suffix: str) -> bool:
-        return start.startswith(mark) or (path.suffix.lower() == suffix and start != b"")
-
-    if start.startswith(b"PK") or path.suffix == ".zip":
+    marked = (suffix for mark, suffix in MARKS.items() if start.startswith(mark))
+    suffix = next(marked, path.suffix.lower() if start else "")
+    if suffix == ".zip":
         with (
             zipfile.ZipFile(file) as archive,
             _open_member(path, archive, member, language) as text,
         ):
             yield from _blocks(text)
-    elif is_packed(b"\x1f\x8b", ".gz"):
+    elif suffix == ".gz":
         yield from _blocks(gzip.GzipFile(fileobj=file))
-    elif is_packed(b"BZh", ".bz2"):
+    elif suffix == ".bz2":
         yield from _blocks(bz2.BZ2File(file))
-    elif is_packed(b"\xfd7zXZ\0", ".xz"):  # lzma.open would have no limit on memory
+    elif suffix == ".xz":  # lzma.open would have no limit on memory
         start_xz = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, memlimit=MAX_XZ_MEMORY)
         yield from _unpack_frames(file, start_xz)
-    elif is_packed(b"\x28\xb5\x2f\xfd", ".zst"):
+    elif suffix == ".zst":
         try:
             from zstandard import ZstdDecompressor, ZstdError
         except ModuleNotFoundError:
@@ -293,57 +278,53 @@ def _unpack_frames(file: BinaryIO, start: Callable[[], Any]) -> Iterator[bytes]:
 @contextmanager
 def _explain_damage(path: Path, *errors: type[Exception]) -> Iterator[None]:
     """Raises: DataError in place of what decompressors raise, and of `errors`."""
+    errors += (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, OSError)
     # zipfile reports some kinds of damage by errors of other types.
-    errors += (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
     errors += (NotImplementedError, ValueError, OverflowError)
     try:
         yield
     except errors as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # from the system, not from a decompressor
         if "memory" in str(error).lower():
             raise DataError(
                 f"{path}: needs too much memory to unpack; compress it again with `xz -6`, or with "
                 "zstd without --long"
             ) from None
         raise DataError(f"{path}: is truncated or damaged ({error})") from None
-    except OSError as error:
-        if error.errno is None:  # from a decompressor, not from the system
-            raise DataError(f"{path}: is truncated or damaged ({error})") from None
-        raise
 
 
 def _open_member(
     path: Path, archive: zipfile.ZipFile, member: str | None, language: str
 ) -> IO[bytes]:
-    listing = ", ".join(sorted(archive.namelist())[:20]) or "nothing"
     member = member or _choose_member(path, archive.namelist(), language)
-    if member is None:
-        raise DataError(f"{path}: has no text file; it holds: {listing}")
     try:
         return archive.open(member)
     except KeyError:
+        listing = _listing(archive.namelist())
         raise DataError(f"{path}: has no {member}; it holds: {listing}") from None
     except (RuntimeError, NotImplementedError) as error:
         raise DataError(f"{path}: {member} cannot be unpacked ({error})") from None
 
 
-def _choose_member(path: Path, names: Sequence[str], language: str) -> str | None:
-    """The only candidate, not counting notes (`_about.txt`, `README`, `LICENSE`) and system files.
-    None if there is no candidate.
-    """
-    if "[Content_Types].xml" in names:
-        raise DataError(f"{path}: is an Office document; save its table as text, with tabs")
-    paths = {name: PurePosixPath(name) for name in names if not name.endswith("/")}
-    candidates = {
-        name: path
-        for name, path in paths.items()
-        if path.name[:1] not in ("_", ".", "") and not name.startswith("__MACOSX/")
+def _choose_member(path: Path, names: Sequence[str], language: str) -> str:
+    """The only candidate, not counting notes (`_about.txt`, `README`) and files of the system."""
+    suffixes = {
+        name: PurePosixPath(name).suffix.lower()
+        for name in names
+        if not name.endswith("/")
+        and not name.startswith("__MACOSX/")
+        and PurePosixPath(name).name[:1] not in ("_", ".", "")
     }
-    of_language = [name for name in candidates if language and paths[name].suffix == f".{language}"]
-    tables = [name for name in candidates if paths[name].suffix.lower() in TABLE_SUFFIXES]
-    for group in (of_language, tables, candidates):
+    of_language = [name for name, suffix in suffixes.items() if suffix == f".{language}"]
+    tables = [name for name, suffix in suffixes.items() if suffix in TABLE_SUFFIXES]
+    for group in (of_language, tables, list(suffixes)):
         if len(group) == 1:
-            return next(iter(group))
-    if not candidates:
-        return None
-    listing = ", ".join(sorted(candidates)[:20])
-    raise DataError(f"{path}: set `member` to one of its files: {listing}")
+            return group[0]
+    if not suffixes:
+        raise DataError(f"{path}: has no text file; it holds: {_listing(names) or 'nothing'}")
+    raise DataError(f"{path}: set `member` to one of its files: {_listing(suffixes)}")
+
+
+def _listing(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)[:20])

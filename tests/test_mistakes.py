@@ -6,7 +6,6 @@ import gzip
 import re
 import shutil
 import sys
-import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -89,11 +88,6 @@ def write(
 def write_sets(train: Rows, dev: Rows, test: Rows) -> None:
     for name, rows in (("pairs", train), ("dev", dev), ("test", test)):
         write(rows, f"{name}.tsv")
-
-
-def pack(name: str, content: bytes) -> None:
-    with zipfile.ZipFile("x.zip", "w") as archive:
-        archive.writestr(name, content)
 
 
 def cut(path: str) -> None:
@@ -213,7 +207,7 @@ CONFIGURATION = [
         edit=lambda: Path("c.yaml").unlink(),
     ),
     case(
-        "c.yaml: is a folder; name a YAML file",
+        "c.yaml: cannot be read (Is a directory)",
         edit=both(lambda: Path("c.yaml").unlink(), lambda: Path("c.yaml").mkdir()),
     ),
 ]
@@ -248,17 +242,13 @@ DATA = [
         r"pairs.tsv: not UTF-8 in \d\d rows (the first: line 1); convert the file",
         edit=lambda: write(encoding="latin-1"),
     ),
-    case("pairs.tsv: is UTF-16; save it as UTF-8", edit=lambda: write(encoding="utf-16")),
-    case(
-        "pairs.tsv: has many zero bytes, so it is UTF-16 or no text",
-        edit=lambda: write(encoding="utf-16-le"),
-    ),
+    case("pairs.tsv: is UTF-16 or no text; save it", edit=lambda: write(encoding="utf-16-le")),
     case(
         "line 1 has 1 column, expected 2 columns separated by tabs; check `format`",
         edit=lambda: write(separator=","),
     ),
     case(
-        "pairs.tsv, line 1: names of columns, not a pair; set `columns` to {en: en",
+        "pairs.tsv, line 1: names of columns, not a pair; delete the line, or set",
         edit=lambda: write([["en", "de"], *ROWS]),
     ),
     case(
@@ -276,7 +266,7 @@ DATA = [
         "data.source.columns={en: 2, de: 1}",
     ),
     case(
-        "en.txt has 200 lines, but de.txt has 199: aligned",
+        "de.txt has 199 lines, but en.txt has more: aligned",
         LINES,
         edit=lambda: replace("de.txt", ROWS[0][1] + "\n", ""),
     ),
@@ -290,7 +280,7 @@ DATA = [
         ),
     ),
     case(
-        "all 200 pairs were dropped: 200 too long; check the file, and data.",
+        "all 200 pairs were dropped: 200 too long; check it and data.cleaning",
         "data.cleaning.max_characters=3",
     ),
     case(
@@ -300,11 +290,6 @@ DATA = [
             lambda: Path("x.gz").write_bytes(gzip.compress(Path("pairs.tsv").read_bytes())),
             lambda: cut("x.gz"),
         ),
-    ),
-    case(
-        "x.zip: is an Office document; save its table as",
-        "data.source.path=x.zip",
-        edit=lambda: pack("[Content_Types].xml", b""),
     ),
     case("but the configuration expects abc", "data.source.sha256=abc"),
     case("ftp://x/y does not begin with http", "data.source={url: 'ftp://x/y'}"),
@@ -360,7 +345,7 @@ CC_BY = [
 # What may be intended gives a warning.
 DOUBTS = [
     case(
-        "in 200 of 200 pairs, source and target are the same",
+        "in most pairs, source and target are the same text",
         edit=lambda: write([[row[0], row[0]] for row in ROWS]),
     ),
     case(

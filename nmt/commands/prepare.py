@@ -1,7 +1,7 @@
 """`nmt prepare`: sentence pairs to splits, vocabularies and ids, in a folder with a manifest."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +11,7 @@ import typer
 from nmt.bars import is_watched
 from nmt.commands.options import ConfigOption, JsonOption, QuietOption, SetOption, to_json
 from nmt.config.load import load
-from nmt.config.schema import Config, SourceConfig
+from nmt.config.schema import Config
 from nmt.data.download import fetch
 from nmt.data.formats import find_files
 from nmt.data.manifest import (
@@ -93,8 +93,7 @@ def run(
     if existing is not None:
         augmented = ["its training data is augmented"] if "augmentation" in existing else []
         _refuse_differences(folder, [*augmented, *config_differences(existing, config)])
-    files = _find_files(config)
-    inputs = _read_inputs(config, files)
+    files, inputs = _find_inputs(config)
     if existing is not None:
         _refuse_differences(folder, input_differences(existing, inputs))
         check_files(folder, existing)
@@ -106,7 +105,7 @@ def run(
             figures = run_pipeline(Job(config, files, building, workers, show_bars, _ceiling))
         seconds = round(time.perf_counter() - start_time, 2)
         costs = {"seconds": seconds, "peak_memory": peak_memory(n_workers)}
-        manifest = write_manifest(building, config, inputs, {**figures.to_dict(), **costs})
+        manifest = write_manifest(building, config, inputs, {**figures, **costs})
     return {**manifest, "folder": str(folder), "already_prepared": False}
 
 
@@ -122,8 +121,7 @@ def _ceiling(outputs: list[str], references: list[str]) -> dict[str, Any]:
 
 
 def existing_manifest(folder: Path, overwrite: bool) -> dict[str, Any] | None:
-    """The manifest of the prepared data in `folder`; None if the folder is missing, empty or to be
-    overwritten.
+    """The manifest of the prepared data in `folder`; None if there is none to keep.
 
     Raises:
         DataError: `folder` is a file, or holds files that are not prepared data.
@@ -159,73 +157,39 @@ def _refuse_differences(folder: Path, differences: list[str]) -> None:
         )
 
 
-def _find_files(config: Config) -> dict[str, dict[str, list[Path]]]:
-    """The files of each source, downloaded if necessary: by its key, then by language (format
-    lines), or all under "".
+def _find_inputs(config: Config) -> tuple[dict[str, dict[str, list[Path]]], list[Input]]:
+    """The files of each source, downloaded if necessary, and what the manifest records of them.
+
+    Returns:
+        Paths by the key of the source, then by language (format lines), or all under "".
 
     Raises:
-        DataError: a download failed, or no file matches a pattern.
+        DataError: a file is missing, or has not the configured SHA-256.
     """
     data = config.data
-    sources = {**data.training_sources, "dev": data.dev, "test": data.test}
-    return {
-        key: {language: find_files(path) for language, path in source.files.items()}
-        if source.files is not None
-        else {
-            "": find_files(
-                source.path or fetch(source.url or "", is_hashed=source.sha256 is not None)
-            )
-        }
-        for key, source in sources.items()
-        if source is not None
-    }
-
-
-def _read_inputs(config: Config, files: Mapping[str, Mapping[str, Sequence[Path]]]) -> list[Input]:
-    """All input files. Raises: DataError if one is missing, or does not have the configured
-    SHA-256.
-    """
+    files: dict[str, dict[str, list[Path]]] = {}
     inputs: list[Input] = []
-    sources = {**config.data.training_sources, "dev": config.data.dev, "test": config.data.test}
-    for key, by_language in files.items():
-        source = sources[key]
-        for language, paths in by_language.items():
+    for key, source in {**data.training_sources, "dev": data.dev, "test": data.test}.items():
+        if source is None:
+            continue
+        paths = source.files or {
+            "": source.path or fetch(source.url or "", is_hashed=source.sha256 is not None)
+        }
+        files[key] = {language: find_files(path) for language, path in paths.items()}
+        for language, found in files[key].items():
             role = f"{key}.{language}" if language else key
-            roles = (
-                [role]
-                if len(paths) == 1
-                else [f"{role} {number}" for number in range(1, len(paths) + 1)]
-            )
-            inputs += [_read_input(key, *each) for each in zip(roles, paths, strict=True)]
-            if source is not None and source.sha256:
-                _check_hash(source, role, inputs[-len(paths) :])
-    return inputs
-
-
-def _read_input(key: str, role: str, path: Path) -> Input:
-    if not path.exists():
-        raise DataError(
-            f"{path}: no such file; check the path under data.{key} (relative paths start in "
-            "the "
-            "current folder)"
-        )
-    with explain_read_errors(path):
-        return Input(role, path, path.stat().st_size, sha256_of(path))
-
-
-def _check_hash(source: SourceConfig, role: str, files: Sequence[Input]) -> None:
-    if len(files) > 1:
-        raise DataError(
-            f"data.{role}.sha256: one hash cannot check {len(files)} files; remove sha256, or "
-            "name one file"
-        )
-    file = files[0]
-    if source.sha256 and file.sha256 != source.sha256.lower():
-        remedy = "" if source.path else "; delete it to download it again"
-        raise DataError(
-            f"{file.path}: its SHA-256 is {file.sha256}, but the configuration expects "
-            f"{source.sha256}{remedy}"
-        )
+            for number, path in enumerate(found, 1):
+                with explain_read_errors(path, f"; check the path under data.{key}"):
+                    size, sha256 = path.stat().st_size, sha256_of(path)
+                name = role if len(found) == 1 else f"{role} {number}"
+                inputs.append(Input(name, path, size, sha256))
+                if source.sha256 and sha256 != source.sha256.lower():
+                    remedy = "" if source.path else "; delete it to download it again"
+                    raise DataError(
+                        f"{path}: its SHA-256 is {sha256}, but the configuration expects "
+                        f"{source.sha256}{remedy}"
+                    )
+    return files, inputs
 
 
 def summary(manifest: dict[str, Any]) -> str:
@@ -243,99 +207,60 @@ def summary(manifest: dict[str, Any]) -> str:
         ("shared sentences", _format_overlap(manifest["overlap"])),
     ]
     if manifest["naive_leak"] is not None:
-        rows.append(
-            (
-                "a random split",
-                (
-                    f"would leak a training sentence into {manifest['naive_leak']:.1%} of the test "
-                    "pairs"
-                ),
-            )
-        )
-    for side, language in zip(
-        SIDES, manifest["config"]["data"]["direction"].split("-"), strict=True
-    ):
+        leak = f"would leak a training sentence into {manifest['naive_leak']:.1%} of the test pairs"
+        rows.append(("a random split", leak))
+    languages = manifest["config"]["data"]["direction"].split("-")
+    for side, language in zip(SIDES, languages, strict=True):
         figures, tokenizer = manifest["vocabulary"][side], manifest["tokenizers"][side]
         coverage = f"{figures['coverage']:.2%} of the dev tokens are known"
         rows.append((f"vocabulary {language}", f"{figures['size']:,}, {coverage}; {tokenizer}"))
     ceiling = manifest["ceiling"]
-    caseless = (
-        f" ({ceiling['score_without_case']:.2f} without case)"
-        if manifest["config"]["tokenizer"]["lowercase"]
-        else ""
-    )
-    rows.append(
-        (
-            "best possible BLEU",
-            (
-                f"{ceiling['score']:.2f}{caseless} on dev: references split and joined again; "
-                f"{ceiling['signature']}"
-            ),
-        )
-    )
-    memory = (
-        ""
-        if manifest["peak_memory"] is None
-        else f", peak memory {manifest['peak_memory'] / 1e6:,.0f} MB"
-    )
-    rows.append(("took", f"{manifest['seconds']:.1f} s{memory}"))
+    best = f"{ceiling['score']:.2f}"
+    if manifest["config"]["tokenizer"]["lowercase"]:
+        best += f" ({ceiling['score_without_case']:.2f} without case)"
+    best += f" on dev: references split and joined again; {ceiling['signature']}"
+    rows.append(("best possible BLEU", best))
+    took = f"{manifest['seconds']:.1f} s"
+    if manifest["peak_memory"] is not None:
+        took += f", peak memory {manifest['peak_memory'] / 1e6:,.0f} MB"
+    rows.append(("took", took))
     if "folder" in manifest:
-        rows.append(
-            (
-                "already prepared" if manifest.get("already_prepared") else "written to",
-                manifest["folder"],
-            )
-        )
+        done = "already prepared" if manifest.get("already_prepared") else "written to"
+        rows.append((done, manifest["folder"]))
     return "\n".join(f"{label:<20}{text}".rstrip() for label, text in rows)
 
 
 def _source_rows(counts: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    n_training = max(1, sum(source["training"] for source in counts.get("sources", {}).values()))
-    for name, source in counts.get("sources", {}).items():
-        times = source["training"] / max(1, source["train_pairs"])
-        copies = (
-            ""
-            if source["training"] == source["train_pairs"]
-            else f", each {times:.3g} times on average"
+    sources = counts.get("sources", {})
+    n_training = max(1, sum(source["training"] for source in sources.values()))
+    for name, source in sources.items():
+        n_pairs = source["training"]
+        share = f"{n_pairs / n_training:.1%}"
+        if n_pairs != source["train_pairs"]:
+            share += f", each {n_pairs / max(1, source['train_pairs']):.3g} times on average"
+        yield (
+            f"  {name}",
+            f"{source['read']:,} read, {source['kept']:,} kept; {n_pairs:,} training pairs "
+            f"({share}), {source['dev']:,} in dev, {source['test']:,} in test",
         )
-        share = (
-            f"{source['training']:,} training pairs ({source['training'] / n_training:.1%}{copies})"
-        )
-        held_out = f"{source['dev']:,} in dev, {source['test']:,} in test"
-        yield f"  {name}", f"{source['read']:,} read, {source['kept']:,} kept; {share}, {held_out}"
 
 
 def _counts_by_name(numbers: dict[str, int], lines: dict[str, list[int]]) -> str:
-    parts = [
-        f"{count:,} {name}{_line_numbers(lines.get(name, []), count)}"
-        for name, count in numbers.items()
-        if count
-    ]
+    places = {
+        name: f" (line {', '.join(map(str, listed))}{' ...' * (numbers[name] > len(listed))})"
+        for name, listed in lines.items()
+    }
+    parts = [f"{count:,} {name}{places.get(name, '')}" for name, count in numbers.items() if count]
     return f"{sum(numbers.values()):,}" + (f": {', '.join(parts)}" if parts else "")
-
-
-def _line_numbers(lines: list[int], count: int) -> str:
-    return (
-        f" (line {', '.join(map(str, lines))}{' ...' if count > len(lines) else ''})"
-        if lines
-        else ""
-    )
 
 
 def _split_rows(splits: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "pairs", "".join(f"{split['pairs']:>12,}" for split in splits.values())
     for side, name in zip(SIDES, ("source", "target"), strict=True):
-        yield (
-            f"{name} tokens",
-            "".join(f"{split[side]['tokens']:>12,}" for split in splits.values()),
-        )
-        yield (
-            "  mean, longest",
-            "".join(
-                f"{split[side]['mean']:>7.1f},{split[side]['longest']:>4}"
-                for split in splits.values()
-            ),
-        )
+        figures = [split[side] for split in splits.values()]
+        yield f"{name} tokens", "".join(f"{each['tokens']:>12,}" for each in figures)
+        means = "".join(f"{each['mean']:>7.1f},{each['longest']:>4}" for each in figures)
+        yield "  mean, longest", means
 
 
 def _format_overlap(overlap: dict[str, dict[str, int]]) -> str:

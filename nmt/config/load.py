@@ -89,14 +89,13 @@ def config_from_dict(values: dict[str, Any], origin: str = "configuration") -> C
         problems += explain(error)
         config = _validate({"name": "unnamed", **without_wrong_keys(plain_values, error)})
     # Skip rules about keys that are wrong themselves: the rules saw only their defaults.
-    wrong_keys = [key for problem in problems for key in problem.keys]
-    for problem in check_rules(config):
-        if not any(
-            key == wrong or key.startswith(f"{wrong}.")
-            for key in problem.keys
-            for wrong in wrong_keys
-        ):
-            problems.append(problem)
+    wrong = [key for problem in problems for key in problem.keys]
+    below = tuple(f"{key}." for key in wrong)
+    problems += [
+        problem
+        for problem in check_rules(config)
+        if not any(key in wrong or key.startswith(below) for key in problem.keys)
+    ]
     if problems:
         raise ConfigError(message(origin, problems))
     return config
@@ -110,15 +109,11 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """
     try:
         with path.open(encoding="utf-8") as file:
-            text = file.read(
-                yaml_text.MAX_CHARACTERS + 1
-            )  # whatever the file is, this much is read at most
+            text = file.read(yaml_text.MAX_CHARACTERS + 1)  # whatever the file is, not more
     except FileNotFoundError:
         raise ConfigError(
             f"{path}: no such file; the configurations that come with nmt are in configs/"
         ) from None
-    except IsADirectoryError:
-        raise ConfigError(f"{path}: is a folder; name a YAML file") from None
     except UnicodeDecodeError as error:
         raise ConfigError(
             f"{path}: cannot be read as UTF-8 text ({error.reason}); save it as UTF-8"
@@ -187,15 +182,10 @@ def _override(values: dict[str, Any], override: str) -> None:
     key, separator, text = override.partition("=")
     if not separator or not key.strip():
         raise ConfigError(f"--set {override}: write key=value, for example --set training.epochs=3")
-    section = values
     if key != printable(key):
         raise ConfigError(f"--set {override}: a key has no control characters")
+    section = values
     *parents, last = key.strip().split(".")
-    if len(parents) > yaml_text.MAX_DEPTH:
-        raise ConfigError(
-            f"--set {'.'.join(parents[:3])}...: nested more than {yaml_text.MAX_DEPTH} deep; there "
-            "is no such key"
-        )
     for parent in parents:
         if not isinstance(section.get(parent), dict):
             section[parent] = {}

@@ -49,17 +49,10 @@ class Problem(NamedTuple):
 
 
 def message(origin: str, problems: Sequence[Problem]) -> str:
-    """One message with all problems, one per line if there are several. `origin`: where the
-    configuration comes from.
-    """
+    """One message with all problems of a configuration from `origin`, one per line if several."""
     if len(problems) == 1:
         return f"{origin}: {problems[0]}"
     return "\n  ".join([f"{origin}: {len(problems)} problems", *map(str, problems)])
-
-
-def _shorten(text: str) -> str:
-    """The beginning of a text that is too long for a message."""
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
 def explain(error: ValidationError) -> list[Problem]:
@@ -145,19 +138,18 @@ def _explain(errors: Sequence[Any]) -> str:
         return f"unknown key; {_suggestion(location)}"
     if first["type"] == "missing":
         return "must be given"
-    value = _shorten(json.dumps(first["input"], ensure_ascii=False))
+    value = json.dumps(first["input"], ensure_ascii=False)
+    value = value if len(value) <= MAX_SHOWN else f"{value[:MAX_SHOWN]}..."
     if first["type"] == "literal_error":
         if len(location.choices) == 1:
             return f"must be {location.choices[0]}; got {value}"
         similar = get_close_matches(str(first["input"]), location.choices, n=1)
-        return f"{value} is not one of {', '.join(location.choices)}" + (
-            f"; did you mean {similar[0]}?" if similar else ""
-        )
+        remedy = f"; did you mean {similar[0]}?" if similar else ""
+        return f"{value} is not one of {', '.join(location.choices)}{remedy}"
     if first["type"] == "string_pattern_mismatch":
         return f"must be {PATTERN_TEXTS[first['ctx']['pattern']]}; got {value}"
-    return (
-        f"must be {' or '.join(_requirement(detail, location) for detail in errors)}; got {value}"
-    )
+    needed = " or ".join(_requirement(detail, location) for detail in errors)
+    return f"must be {needed}; got {value}"
 
 
 def _requirement(error: Any, location: _Location) -> str:

@@ -1,7 +1,9 @@
 """The rules between keys: combinations of values that cannot work together."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
 
 from nmt.config.parts import (
     ATTENTIONS,
@@ -21,385 +23,427 @@ from nmt.config.problems import Problem
 from nmt.config.schema import (
     NAME_PATTERN,
     PATTERN_TEXTS,
-    AttentionConfig,
     Config,
     DataConfig,
-    DecoderConfig,
     DecodingConfig,
     ModelConfig,
     SourceConfig,
-    TrainingConfig,
 )
 from nmt.plugins import hooks
 
 MAX_SHARE_ERROR = 1e-6  # of a sum
 
+Rule = tuple[Any, str, str]  # whether it is broken; the keys, and what to say if it is
+
 
 def check_rules(config: Config) -> list[Problem]:
     """A problem for each rule that the configuration breaks."""
-    return [
-        *_data_problems(config),
-        *_model_problems(config.model),
-        *_attention_problems(config.model),
-        *_embedding_and_output_problems(config),
-        *_lexical_bias_problems(config),
-        *_training_problems(config.training),
-        *_objective_problems(config),
-        *_decoding_problems(config),
-        *(problem for rules in hooks("rules", config) for problem in rules(config)),
+    rules = chain(
+        _data_rules(config),
+        _model_rules(config.model),
+        _attention_rules(config.model),
+        _embedding_and_output_rules(config),
+        _lexical_bias_rules(config),
+        _training_rules(config),
+        _decoding_rules(config),
+    )
+    problems = [
+        Problem(tuple(keys.split(", ")), text) for is_broken, keys, text in rules if is_broken
     ]
+    return [*problems, *chain.from_iterable(rules(config) for rules in hooks("rules", config))]
 
 
-def _data_problems(config: Config) -> Iterator[Problem]:
+def _data_rules(config: Config) -> Iterator[Rule]:
     data, kind = config.data, config.tokenizer.kind
-    if data.src_language == data.tgt_language:
-        yield Problem(
-            ("data.direction",), f"the source and target languages of {data.direction} are the same"
-        )
-    if data.split.direction not in (None, data.direction, data.opposite_direction):
-        text = (
-            f"{data.split.direction} is neither {data.direction} nor {data.opposite_direction}; "
-            "set data.split.direction to one of them"
-        )
-        yield Problem(("data.split.direction", "data.direction"), text)
-    if (data.dev is None) != (data.test is None):
-        yield Problem(
-            ("data.dev", "data.test"),
-            "give both or neither; without them, both sets are split from data.source",
-        )
-    if config.vocabulary.max_size is not None and TOKENIZERS[kind].trait("learned"):
-        text = f"tokenizer.size sets the vocabulary size of {kind}; remove vocabulary.max_size"
-        yield Problem(("vocabulary.max_size", "tokenizer.kind"), text)
+    yield (
+        data.src_language == data.tgt_language,
+        "data.direction",
+        f"the source and target languages of {data.direction} are the same",
+    )
+    yield (
+        data.split.direction not in (None, data.direction, data.opposite_direction),
+        "data.split.direction, data.direction",
+        f"{data.split.direction} is neither {data.direction} nor {data.opposite_direction}; "
+        "set data.split.direction to one of them",
+    )
+    yield (
+        (data.dev is None) != (data.test is None),
+        "data.dev, data.test",
+        "give both or neither; without them, both sets are split from data.source",
+    )
+    yield (
+        config.vocabulary.max_size is not None and TOKENIZERS[kind].trait("learned"),
+        "vocabulary.max_size, tokenizer.kind",
+        f"tokenizer.size sets the vocabulary size of {kind}; remove vocabulary.max_size",
+    )
     tags = config.vocabulary.tags or []
-    if len({"<pad>", "<unk>", "<sos>", "<eos>", *tags}) < 4 + len(tags):
-        yield Problem(
-            ("vocabulary.tags",), "each tag must be new: no special token, and not named twice"
-        )
-    yield from _mixture_problems(data)
-    languages = {data.src_language, data.tgt_language}
+    yield (
+        len({"<pad>", "<unk>", "<sos>", "<eos>", *tags}) < 4 + len(tags),
+        "vocabulary.tags",
+        "each tag must be new: no special token, and not named twice",
+    )
+    yield from _mixture_rules(data)
     for key, source in {**data.training_sources, "dev": data.dev, "test": data.test}.items():
         if source is not None:
-            yield from _source_problems(f"data.{key}", source, languages)
+            yield from _source_rules(f"data.{key}", source, {data.src_language, data.tgt_language})
 
 
-def _mixture_problems(data: DataConfig) -> Iterator[Problem]:
+def _mixture_rules(data: DataConfig) -> Iterator[Rule]:
     """Several sources, and their shares."""
+    split_source = data.split.source
+    yield (
+        data.sources is None and data.temperature != 1,
+        "data.temperature, data.sources",
+        "has no effect with one source; remove it, or name several in data.sources",
+    )
+    yield (
+        data.sources is None and split_source is not None,
+        "data.split.source, data.sources",
+        "there is only one source; remove it, or name several in data.sources",
+    )
     if data.sources is None:
-        if data.temperature != 1:
-            yield Problem(
-                ("data.temperature", "data.sources"),
-                "has no effect with one source; remove it, or name several in data.sources",
-            )
-        if data.split.source is not None:
-            yield Problem(
-                ("data.split.source", "data.sources"),
-                "there is only one source; remove it, or name several in data.sources",
-            )
         return
-    if data.source != SourceConfig():
-        yield Problem(
-            ("data.source", "data.sources"),
-            "both are set; move data.source into data.sources, under a name",
-        )
-    if not data.sources:
-        yield Problem(("data.sources",), "is empty; name at least one source")
-    if data.split.source is not None and data.split.source not in data.sources:
-        yield Problem(
-            ("data.split.source",),
-            f"{data.split.source} is not in data.sources: {', '.join(data.sources)}",
-        )
-    if data.split.source is not None and data.dev is not None:
-        yield Problem(
-            ("data.split.source", "data.dev"),
-            "data.dev and data.test have files of their own; remove data.split.source",
-        )
-    shares = [source.share for source in data.sources.values() if source.share is not None]
-    total, has_all = sum(shares), len(shares) == len(data.sources)
-    if shares and (abs(total - 1) > MAX_SHARE_ERROR if has_all else total >= 1):
-        needed = "1" if has_all else "less than 1, as a source without a share takes the rest"
-        yield Problem(
-            ("data.sources",), f"the shares add up to {total:g}, but must add up to {needed}"
-        )
-    names = [name for name in data.sources if not re.match(NAME_PATTERN, name)]
-    if names:
-        yield Problem(("data.sources",), f"{names[0]!r} is not {PATTERN_TEXTS[NAME_PATTERN]}")
+    sources = data.sources
+    yield (
+        data.source != SourceConfig(),
+        "data.source, data.sources",
+        "both are set; move data.source into data.sources, under a name",
+    )
+    yield not sources, "data.sources", "is empty; name at least one source"
+    yield (
+        split_source is not None and split_source not in sources,
+        "data.split.source",
+        f"{split_source} is not in data.sources: {', '.join(sources)}",
+    )
+    yield (
+        split_source is not None and data.dev is not None,
+        "data.split.source, data.dev",
+        "data.dev and data.test have files of their own; remove data.split.source",
+    )
+    shares = [source.share for source in sources.values() if source.share is not None]
+    total, has_all = sum(shares), len(shares) == len(sources)
+    needed = "1" if has_all else "less than 1, as a source without a share takes the rest"
+    yield (
+        shares and (abs(total - 1) > MAX_SHARE_ERROR if has_all else total >= 1),
+        "data.sources",
+        f"the shares add up to {total:g}, but must add up to {needed}",
+    )
+    wrong_name = next((name for name in sources if not re.match(NAME_PATTERN, name)), None)
+    yield (
+        wrong_name is not None,
+        "data.sources",
+        f"{wrong_name!r} is not {PATTERN_TEXTS[NAME_PATTERN]}",
+    )
 
 
-def _source_problems(key: str, source: SourceConfig, languages: set[str]) -> Iterator[Problem]:
-    part, names = FORMATS[source.format], " and ".join(sorted(languages))
+def _source_rules(key: str, source: SourceConfig, languages: set[str]) -> Iterator[Rule]:
+    part, name = FORMATS[source.format], f"format {source.format}"
+    files, columns, each = source.files or {}, source.columns, " and ".join(sorted(languages))
     if part.trait("files"):
-        yield from _files_problems(key, source, languages)
+        yield (
+            set(files) != languages,
+            f"{key}.files",
+            f"{name} needs one file for each language: {each}",
+        )
+        yield (
+            set(files) == languages and len({*map(str, files.values())}) < len(files),
+            f"{key}.files",
+            "the same file for both languages; name the file of each",
+        )
+        for unused in ("path", "url", "sha256", "columns"):
+            yield (
+                getattr(source, unused) is not None,
+                f"{key}.{unused}, {key}.format",
+                f"{name} reads `files`; remove `{unused}`",
+            )
         return
-    if source.files:
-        text = (
-            f"only format {choices(having(FORMATS, 'files'))} reads `files`; give `path` or `url`"
-        )
-        yield Problem((f"{key}.files", f"{key}.format"), text)
-    if source.path is None and source.url is None:
-        yield Problem((f"{key}.path",), f"must be given (or {key}.url)")
-    if isinstance(source.path, list):
-        if not source.path:
-            yield Problem((f"{key}.path",), "the list names no file")
-        if source.sha256 is not None:
-            text = "one hash cannot check several files; remove sha256"
-            yield Problem((f"{key}.sha256", f"{key}.path"), text)
-    if source.columns is None:
-        if part.trait("needs_columns"):
-            text = f"format {source.format} needs one column for each language: {names}"
-            yield Problem((f"{key}.columns",), text)
-        if part.trait("english_first") and "en" not in languages:
-            text = f"format {source.format} has English in its first column; for other languages, "
-            yield Problem((f"{key}.columns",), f"{text}give the column of each")
-    else:
-        yield from _column_problems(key, source, source.columns, languages)
+    yield (
+        files,
+        f"{key}.files, {key}.format",
+        f"only format {choices(having(FORMATS, 'files'))} reads `files`; give `path` or `url`",
+    )
+    yield (
+        source.path is None and source.url is None,
+        f"{key}.path",
+        f"must be given (or {key}.url)",
+    )
+    yield source.path == [], f"{key}.path", "the list names no file"
+    yield (
+        isinstance(source.path, list) and source.sha256 is not None,
+        f"{key}.sha256, {key}.path",
+        "one hash cannot check several files; remove sha256",
+    )
+    yield (
+        columns is None and part.trait("needs_columns"),
+        f"{key}.columns",
+        f"{name} needs one column for each language: {each}",
+    )
+    yield (
+        columns is None and part.trait("english_first") and "en" not in languages,
+        f"{key}.columns",
+        f"{name} has English in its first column; for other languages, give the column of each",
+    )
+    if columns is None:
+        return
+    yield (
+        part.trait("columns") == "none",
+        f"{key}.columns, {key}.format",
+        f"{name} names its languages itself; remove `columns`",
+    )
+    yield (
+        part.trait("columns") == "name" and int in map(type, columns.values()),
+        f"{key}.columns, {key}.format",
+        f"{name} has names, not numbers, for example translation.de",
+    )
+    yield (
+        set(columns) != languages,
+        f"{key}.columns",
+        f"needs one column for each language: {each}",
+    )
+    yield (
+        set(columns) == languages and len({*columns.values()}) < len(columns),
+        f"{key}.columns",
+        "the same column for both languages; give the column of each",
+    )
 
 
-def _column_problems(
-    key: str, source: SourceConfig, columns: Mapping[str, int | str], languages: set[str]
-) -> Iterator[Problem]:
-    kind, keys = FORMATS[source.format].trait("columns"), (f"{key}.columns", f"{key}.format")
-    if kind == "none":
-        yield Problem(keys, f"format {source.format} names its languages itself; remove `columns`")
-    if kind == "name" and any(isinstance(column, int) for column in columns.values()):
-        text = f"format {source.format} has names, not numbers, for example translation.de"
-        yield Problem(keys, text)
-    if set(columns) != languages:
-        names = " and ".join(sorted(languages))
-        yield Problem((f"{key}.columns",), f"needs one column for each language: {names}")
-    elif len({*columns.values()}) < len(columns):
-        text = "the same column for both languages; give the column of each"
-        yield Problem((f"{key}.columns",), text)
-
-
-def _files_problems(key: str, source: SourceConfig, languages: set[str]) -> Iterator[Problem]:
-    files, name = source.files or {}, f"format {source.format}"
-    if set(files) != languages:
-        text = f"{name} needs one file for each language: {' and '.join(sorted(languages))}"
-        yield Problem((f"{key}.files",), text)
-    elif len({str(file) for file in files.values()}) < len(files):
-        yield Problem((f"{key}.files",), "the same file for both languages; name the file of each")
-    for unused in ("path", "url", "sha256", "columns"):
-        if getattr(source, unused) is not None:
-            keys = f"{key}.{unused}", f"{key}.format"
-            yield Problem(keys, f"{name} reads `files`; remove `{unused}`")
-
-
-def _model_problems(model: ModelConfig) -> Iterator[Problem]:
+def _model_rules(model: ModelConfig) -> Iterator[Rule]:
     encoder, decoder = model.encoder, model.decoder
-    if BRIDGES[model.bridge].trait("copies") and encoder.output_size != decoder.hidden_size:
-        yield Problem(
-            ("model.bridge", "model.decoder.hidden_size"),
-            f"copy needs equal sizes ({_sizes(model)}); or use dense",
+    copies = BRIDGES[model.bridge].trait("copies")
+    yield (
+        copies and encoder.output_size != decoder.hidden_size,
+        "model.bridge, model.decoder.hidden_size",
+        f"copy needs equal sizes ({_sizes(model)}); or use dense",
+    )
+    cell_states = {CELLS[cell].trait("cell_state") for cell in (encoder.cell, decoder.cell)}
+    yield (
+        copies and len(cell_states) > 1,
+        "model.bridge, model.decoder.cell",
+        f"copy cannot turn the state of {encoder.cell} into one of {decoder.cell}; use dense",
+    )
+    yield (
+        copies and decoder.layers > encoder.layers,
+        "model.bridge, model.decoder.layers",
+        f"copy cannot fill {decoder.layers} decoder layers from {encoder.layers} in the encoder; "
+        "use dense",
+    )
+    yield (
+        BRIDGES[model.bridge].trait("backward") and not encoder.bidirectional,
+        "model.bridge, model.encoder.bidirectional",
+        "backward needs a bidirectional encoder; or use dense or copy",
+    )
+    for name, stack in (("encoder", encoder), ("decoder", decoder)):
+        yield (
+            stack.residual and stack.layers == 1,
+            f"model.{name}.residual, model.{name}.layers",
+            "residual connections start at the second layer, but there is only one",
         )
-    if BRIDGES[model.bridge].trait("copies") and CELLS[encoder.cell].trait("cell_state") != CELLS[
-        decoder.cell
-    ].trait("cell_state"):
-        text = f"copy cannot turn the state of {encoder.cell} into one of {decoder.cell}; use dense"
-        yield Problem(("model.bridge", "model.decoder.cell"), text)
-    if BRIDGES[model.bridge].trait("copies") and decoder.layers > encoder.layers:
-        text = (
-            f"copy cannot fill {decoder.layers} decoder layers from {encoder.layers} in the "
-            "encoder; use dense"
-        )
-        yield Problem(("model.bridge", "model.decoder.layers"), text)
-    if BRIDGES[model.bridge].trait("backward") and not encoder.bidirectional:
-        yield Problem(
-            ("model.bridge", "model.encoder.bidirectional"),
-            "backward needs a bidirectional encoder; or use dense or copy",
-        )
-    for name, part in (("encoder", encoder), ("decoder", decoder)):
-        if part.residual and part.layers == 1:
-            text = "residual connections start at the second layer, but there is only one"
-            yield Problem((f"model.{name}.residual", f"model.{name}.layers"), text)
-    yield from _decoder_problems(decoder)
-
-
-def _decoder_problems(decoder: DecoderConfig) -> Iterator[Problem]:
     part = DECODERS[decoder.kind]
     least, most = part.trait("least_layers"), part.trait("most_layers")
-    if (least and decoder.layers < least) or (most and decoder.layers > most):
-        keys = "model.decoder.layers", "model.decoder.kind"
-        yield Problem(keys, part.trait("layers_text"))
-    if decoder.readout_size is not None and READOUTS[decoder.readout].trait("fixed_size"):
-        text = f"the other sizes determine the size of {decoder.readout}; remove readout_size"
-        yield Problem(("model.decoder.readout_size", "model.decoder.readout"), text)
-    if decoder.readout not in (fitting := part.trait("readouts") or READOUTS):
-        text = f"{decoder.kind} needs {choices(fitting)}, not {decoder.readout}"
-        yield Problem(("model.decoder.readout", "model.decoder.kind"), text)
-    if decoder.input_feeding and part.trait("feeds") != decoder.readout:
-        text = "input feeding needs kind luong and readout attentional"
-        yield Problem(("model.decoder.input_feeding", "model.decoder.readout"), text)
+    yield (
+        (least and decoder.layers < least) or (most and decoder.layers > most),
+        "model.decoder.layers, model.decoder.kind",
+        part.trait("layers_text"),
+    )
+    yield (
+        decoder.readout_size is not None and READOUTS[decoder.readout].trait("fixed_size"),
+        "model.decoder.readout_size, model.decoder.readout",
+        f"the other sizes determine the size of {decoder.readout}; remove readout_size",
+    )
+    fitting = part.trait("readouts") or READOUTS
+    yield (
+        decoder.readout not in fitting,
+        "model.decoder.readout, model.decoder.kind",
+        f"{decoder.kind} needs {choices(fitting)}, not {decoder.readout}",
+    )
+    yield (
+        decoder.input_feeding and part.trait("feeds") != decoder.readout,
+        "model.decoder.input_feeding, model.decoder.readout",
+        "input feeding needs kind luong and readout attentional",
+    )
 
 
-def _attention_problems(model: ModelConfig) -> Iterator[Problem]:
+def _attention_rules(model: ModelConfig) -> Iterator[Rule]:
     attention, score = model.attention, model.attention.score
-    if (
-        SCORES[score].trait("equal_sizes")
-        and model.encoder.output_size != model.decoder.hidden_size
-    ):
-        keys = "model.attention.score", "model.decoder.hidden_size"
-        yield Problem(keys, f"{score} needs equal sizes ({_sizes(model)}); or use general")
-    if attention.scaled and not SCORES[score].trait("scalable"):
-        yield Problem(
-            ("model.attention.scaled", "model.attention.score"),
-            f"only dot and general can be scaled, not {score}",
+    score_part, kind = SCORES[score], attention.kind
+    sized = choices(having(SCORES, "sized"))
+    yield (
+        score_part.trait("equal_sizes") and model.encoder.output_size != model.decoder.hidden_size,
+        "model.attention.score, model.decoder.hidden_size",
+        f"{score} needs equal sizes ({_sizes(model)}); or use general",
+    )
+    yield (
+        attention.scaled and not score_part.trait("scalable"),
+        "model.attention.scaled, model.attention.score",
+        f"only dot and general can be scaled, not {score}",
+    )
+    yield (
+        attention.size is not None and not score_part.trait("sized"),
+        "model.attention.size, model.attention.score",
+        f"{score} has no hidden size; remove it or use {sized}",
+    )
+    yield (
+        ATTENTIONS[kind].trait("window") and score == "none",
+        "model.attention.kind, model.attention.score",
+        f"{kind} needs attention, but the score is none",
+    )
+    yield (
+        ATTENTIONS[kind].trait("sized") and not score_part.trait("sized"),
+        "model.attention.kind, model.attention.score",
+        f"{kind} needs {sized}, not {score}",
+    )
+    yield (
+        attention.window is not None and not ATTENTIONS[kind].trait("window"),
+        "model.attention.window, model.attention.kind",
+        f"{kind} has no window; remove it or use {choices(having(ATTENTIONS, 'window'))}",
+    )
+    yield (
+        attention.heads > 1 and score == "none",
+        "model.attention.heads, model.attention.score",
+        "heads need attention, but the score is none",
+    )
+    yield (
+        attention.heads > 1 and ATTENTIONS[kind].trait("single_head"),
+        "model.attention.heads, model.attention.kind",
+        f"{kind} allows only one head",
+    )
+    sizes = {"encoder": model.encoder.output_size, "decoder": model.decoder.hidden_size}
+    for name, size in sizes.items():
+        yield (
+            size % attention.heads,
+            f"model.attention.heads, model.{name}.hidden_size",
+            f"{attention.heads} heads cannot divide {size} units evenly",
         )
-    if attention.size is not None and not SCORES[score].trait("sized"):
-        text = f"{score} has no hidden size; remove it or use {choices(having(SCORES, 'sized'))}"
-        yield Problem(("model.attention.size", "model.attention.score"), text)
-    yield from _attention_kind_problems(attention)
-    sizes = {
-        "model.encoder.hidden_size": model.encoder.output_size,
-        "model.decoder.hidden_size": model.decoder.hidden_size,
-    }
-    for key, size in sizes.items():
-        if size % attention.heads:
-            text = f"{attention.heads} heads cannot divide {size} units evenly"
-            yield Problem(("model.attention.heads", key), text)
 
 
-def _attention_kind_problems(attention: AttentionConfig) -> Iterator[Problem]:
-    score, kind, heads = attention.score, attention.kind, attention.heads
-    if ATTENTIONS[kind].trait("window") and score == "none":
-        yield Problem(
-            ("model.attention.kind", "model.attention.score"),
-            f"{kind} needs attention, but the score is none",
-        )
-    if ATTENTIONS[kind].trait("sized") and not SCORES[score].trait("sized"):
-        text = f"{kind} needs {choices(having(SCORES, 'sized'))}, not {score}"
-        yield Problem(("model.attention.kind", "model.attention.score"), text)
-    if attention.window is not None and not ATTENTIONS[kind].trait("window"):
-        text = f"{kind} has no window; remove it or use {choices(having(ATTENTIONS, 'window'))}"
-        yield Problem(("model.attention.window", "model.attention.kind"), text)
-    if heads > 1 and score == "none":
-        yield Problem(
-            ("model.attention.heads", "model.attention.score"),
-            "heads need attention, but the score is none",
-        )
-    if heads > 1 and ATTENTIONS[kind].trait("single_head"):
-        yield Problem(
-            ("model.attention.heads", "model.attention.kind"), f"{kind} allows only one head"
-        )
-
-
-def _embedding_and_output_problems(config: Config) -> Iterator[Problem]:
+def _embedding_and_output_rules(config: Config) -> Iterator[Rule]:
     model, adaptive = config.model, OUTPUTS[config.model.output].trait("partial")
-    if model.tie_embeddings == "all" and not config.vocabulary.joint:
-        yield Problem(
-            ("model.tie_embeddings", "vocabulary.joint"),
-            "all needs a joint vocabulary; or use target",
-        )
-    if model.tie_embeddings == "all" and model.src_embedding_dropout is not None:
-        text = "tie_embeddings all has only one embedding; give model.tgt_embedding_dropout instead"
-        yield Problem(("model.src_embedding_dropout", "model.tie_embeddings"), text)
-    if adaptive:
-        yield from _adaptive_problems(config)
-    if model.cutoffs is not None and not adaptive:
-        yield Problem(
-            ("model.cutoffs", "model.output"),
-            f"{model.output} has no cutoffs; remove them or use adaptive",
-        )
-    if model.cutoffs is not None and (
-        not model.cutoffs or sorted({*model.cutoffs, 0})[1:] != model.cutoffs
-    ):
-        yield Problem(("model.cutoffs",), "must be positive numbers in increasing order")
+    yield (
+        model.tie_embeddings == "all" and not config.vocabulary.joint,
+        "model.tie_embeddings, vocabulary.joint",
+        "all needs a joint vocabulary; or use target",
+    )
+    yield (
+        model.tie_embeddings == "all" and model.src_embedding_dropout is not None,
+        "model.src_embedding_dropout, model.tie_embeddings",
+        "tie_embeddings all has only one embedding; give model.tgt_embedding_dropout instead",
+    )
+    yield (
+        adaptive and model.tie_embeddings != "none",
+        "model.output, model.tie_embeddings",
+        "adaptive has no output matrix to share; use softmax or tie none",
+    )
+    yield (
+        adaptive and config.training.label_smoothing,
+        "model.output, training.label_smoothing",
+        "label smoothing computes all words, which adaptive avoids; set it to 0",
+    )
+    yield (
+        adaptive and config.training.distillation,
+        "model.output, training.distillation",
+        "soft targets need the probabilities of all words, which adaptive avoids computing; "
+        "set it to 0, or use softmax",
+    )
+    cutoffs = model.cutoffs
+    yield (
+        cutoffs is not None and not adaptive,
+        "model.cutoffs, model.output",
+        f"{model.output} has no cutoffs; remove them or use adaptive",
+    )
+    yield (
+        cutoffs is not None and (not cutoffs or sorted({*cutoffs, 0})[1:] != cutoffs),
+        "model.cutoffs",
+        "must be positive numbers in increasing order",
+    )
 
 
-def _adaptive_problems(config: Config) -> Iterator[Problem]:
-    """Of an adaptive softmax."""
-    if config.model.tie_embeddings != "none":
-        yield Problem(
-            ("model.output", "model.tie_embeddings"),
-            "adaptive has no output matrix to share; use softmax or tie none",
-        )
-    if config.training.label_smoothing:
-        text = "label smoothing computes all words, which adaptive avoids; set it to 0"
-        yield Problem(("model.output", "training.label_smoothing"), text)
-    if config.training.distillation:
-        text = (
-            "soft targets need the probabilities of all words, which adaptive avoids computing; "
-            "set it to 0, or use softmax"
-        )
-        yield Problem(("model.output", "training.distillation"), text)
-
-
-def _lexical_bias_problems(config: Config) -> Iterator[Problem]:
+def _lexical_bias_rules(config: Config) -> Iterator[Rule]:
     model, kind = config.model, config.tokenizer.kind
-    if model.lexical_bias and model.attention.score == "none":
-        yield Problem(
-            ("model.lexical_bias", "model.attention.score"),
-            "a lexical bias needs attention, but the score is none",
-        )
-    if model.lexical_bias and OUTPUTS[model.output].trait("partial"):
-        text = "a lexical bias needs the logits of all words, which adaptive avoids; use softmax"
-        yield Problem(("model.lexical_bias", "model.output"), text)
-    if model.lexical_words and not model.lexical_bias:
-        yield Problem(
-            ("model.lexical_words", "model.lexical_bias"),
-            "whole words need a lexical bias; set it, or set model.lexical_words to 0",
-        )
-    elif model.lexical_words and not TOKENIZERS[kind].trait("learned"):
-        learned = choices(having(TOKENIZERS, "learned"))
-        remedy = f"use {learned}, or set model.lexical_words to 0"
-        text = f"tokens of kind {kind} do not form words; {remedy}"
-        yield Problem(("model.lexical_words", "tokenizer.kind"), text)
+    yield (
+        model.lexical_bias and model.attention.score == "none",
+        "model.lexical_bias, model.attention.score",
+        "a lexical bias needs attention, but the score is none",
+    )
+    yield (
+        model.lexical_bias and OUTPUTS[model.output].trait("partial"),
+        "model.lexical_bias, model.output",
+        "a lexical bias needs the logits of all words, which adaptive avoids; use softmax",
+    )
+    yield (
+        model.lexical_words and not model.lexical_bias,
+        "model.lexical_words, model.lexical_bias",
+        "whole words need a lexical bias; set it, or set model.lexical_words to 0",
+    )
+    yield (
+        model.lexical_words and model.lexical_bias and not TOKENIZERS[kind].trait("learned"),
+        "model.lexical_words, tokenizer.kind",
+        f"tokens of kind {kind} do not form words; use {choices(having(TOKENIZERS, 'learned'))}, "
+        "or set model.lexical_words to 0",
+    )
 
 
-def _training_problems(training: TrainingConfig) -> Iterator[Problem]:
-    rate = training.learning_rate
-    if rate.floor > rate.peak:
-        keys = "training.learning_rate.floor", "training.learning_rate.peak"
-        yield Problem(keys, f"the floor {rate.floor:g} is above the peak {rate.peak:g}")
-    if rate.schedule == "step" and rate.steps is None:
-        keys = "training.learning_rate.steps", "training.learning_rate.schedule"
-        yield Problem(keys, "step needs the number of steps between reductions")
+def _training_rules(config: Config) -> Iterator[Rule]:
+    training, rate = config.training, config.training.learning_rate
+    yield (
+        rate.floor > rate.peak,
+        "training.learning_rate.floor, training.learning_rate.peak",
+        f"the floor {rate.floor:g} is above the peak {rate.peak:g}",
+    )
+    yield (
+        rate.schedule == "step" and rate.steps is None,
+        "training.learning_rate.steps, training.learning_rate.schedule",
+        "step needs the number of steps between reductions",
+    )
     for kept, count in (("best", training.keep_best), ("last", training.keep_last)):
-        if training.average == kept and count == 1:
-            text = "averaging needs at least two checkpoints; keep more"
-            yield Problem(("training.average", f"training.keep_{kept}"), text)
-    if training.moving_average_warmup and not training.moving_average:
-        text = "there is no moving average; set its decay"
-        yield Problem(("training.moving_average_warmup", "training.moving_average"), text)
-    if training.momentum and training.optimizer != "sgd":
-        yield Problem(
-            ("training.momentum", "training.optimizer"),
-            f"only sgd uses momentum, not {training.optimizer}",
+        yield (
+            training.average == kept and count == 1,
+            f"training.average, training.keep_{kept}",
+            "averaging needs at least two checkpoints; keep more",
         )
+    yield (
+        training.moving_average_warmup and not training.moving_average,
+        "training.moving_average_warmup, training.moving_average",
+        "there is no moving average; set its decay",
+    )
+    yield (
+        training.momentum and training.optimizer != "sgd",
+        "training.momentum, training.optimizer",
+        f"only sgd uses momentum, not {training.optimizer}",
+    )
+    yield (
+        training.coverage_loss and config.model.attention.score == "none",
+        "training.coverage_loss, model.attention.score",
+        "the coverage loss needs attention, but the score is none",
+    )
+    yield (
+        training.alignment_loss and not config.model.lexical_bias,
+        "training.alignment_loss, model.lexical_bias",
+        "guided alignment needs the lexicon of the lexical bias; set model.lexical_bias, for "
+        "example to 20",
+    )
 
 
-def _objective_problems(config: Config) -> Iterator[Problem]:
-    training = config.training
-    if training.coverage_loss and config.model.attention.score == "none":
-        text = "the coverage loss needs attention, but the score is none"
-        yield Problem(("training.coverage_loss", "model.attention.score"), text)
-    if training.alignment_loss and not config.model.lexical_bias:
-        text = (
-            "guided alignment needs the lexicon of the lexical bias; set model.lexical_bias, for "
-            "example to 20"
-        )
-        yield Problem(("training.alignment_loss", "model.lexical_bias"), text)
-
-
-def _decoding_problems(config: Config) -> Iterator[Problem]:
+def _decoding_rules(config: Config) -> Iterator[Rule]:
     decoding = config.decoding
     low, high = decoding.min_length_ratio, decoding.max_length_ratio
-    if low > high:
-        keys = "decoding.min_length_ratio", "decoding.max_length_ratio"
-        yield Problem(keys, f"the minimum {low:g} is above the maximum {high:g}")
-    if decoding.coverage_penalty and config.model.attention.score == "none":
-        text = "the coverage penalty needs attention, but the score is none"
-        yield Problem(("decoding.coverage_penalty", "model.attention.score"), text)
-    yield from _method_problems(decoding)
-
-
-def _method_problems(decoding: DecodingConfig) -> Iterator[Problem]:
-    """Keys that the method does not use."""
+    yield (
+        low > high,
+        "decoding.min_length_ratio, decoding.max_length_ratio",
+        f"the minimum {low:g} is above the maximum {high:g}",
+    )
+    yield (
+        decoding.coverage_penalty and config.model.attention.score == "none",
+        "decoding.coverage_penalty, model.attention.score",
+        "the coverage penalty needs attention, but the score is none",
+    )
     is_tempered = METHODS[decoding.method].trait("tempered")
     for key in ("temperature", "top_k", "top_p", "epsilon"):
         is_set = getattr(decoding, key) != DecodingConfig.model_fields[key].default
-        if is_set and decoding.search == "beam" and not (key == "temperature" and is_tempered):
-            keys = f"decoding.{key}", f"decoding.{decoding.search_key}"
-            yield Problem(keys, f"only sampling uses {key}, not beam")
+        yield (
+            is_set and decoding.search == "beam" and not (key == "temperature" and is_tempered),
+            f"decoding.{key}, decoding.{decoding.search_key}",
+            f"only sampling uses {key}, not beam",
+        )
 
 
 def _sizes(model: ModelConfig) -> str:

@@ -1,6 +1,4 @@
-"""Reading and writing the YAML of configurations: a few rules of YAML 1.2, and a comment beside
-each key.
-"""
+"""The YAML of configurations: a few rules of YAML 1.2, and a comment beside each key."""
 
 import re
 import sys
@@ -15,16 +13,11 @@ from nmt.config.schema import Config
 from nmt.config.section import section_of
 from nmt.errors import ConfigError
 
-MAX_CHARACTERS, MAX_VALUES, MAX_DEPTH = (
-    1 << 18,
-    10_000,
-    50,
-)  # of a text; a configuration with all its comments has 16,000, 180, 4
+# Of a text; a configuration with all its comments has 16,000, 180, 4.
+MAX_CHARACTERS, MAX_VALUES, MAX_DEPTH = 1 << 18, 10_000, 50
 MAX_DIGITS = 100  # of a whole number
 MIN_DECIMAL = 1e-8  # smaller numbers are written with an exponent
-MAX_COMMENT_COLUMN = (
-    40  # on longer lines the comment follows the value directly, outside of the common column
-)
+MAX_COMMENT_COLUMN = 40  # on longer lines the comment follows the value directly
 LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
@@ -53,10 +46,8 @@ def parse(text: str, origin: str) -> Any:
 
 def dump(config: Config) -> str:
     """The whole configuration as YAML, with the description of each key as a comment beside it."""
-    separated = re.sub(
-        r"^(?=\w+:$)", "\n", to_yaml(config.to_dict()), flags=re.MULTILINE
-    )  # an empty line before each section
-    return comment(separated)
+    # An empty line before each section.
+    return comment(re.sub(r"^(?=\w+:$)", "\n", to_yaml(config.to_dict()), flags=re.MULTILINE))
 
 
 def to_yaml(values: dict[str, Any]) -> str:
@@ -65,8 +56,7 @@ def to_yaml(values: dict[str, Any]) -> str:
 
 
 def comment(text: str) -> str:
-    """The YAML `text` of a configuration, with the description of each key as the comment at the
-    end of its line.
+    """The YAML `text` of a configuration, with the description of each key beside it.
 
     An old comment at the end of such a line is replaced. Lines without a known key stay unchanged.
 
@@ -78,9 +68,8 @@ def comment(text: str) -> str:
     breaks = [*LINE_BREAK.findall(text), ""]
     descriptions: dict[int, str] = {}
     for line, description in _descriptions(yaml.compose(text, Loader=_Loader), Config):
-        descriptions.setdefault(
-            line, description
-        )  # of several keys on a line, the first (outermost) is described
+        # Of several keys on a line, the first (outermost) is described.
+        descriptions.setdefault(line, description)
     # A comment starts after the last token of its line: a "#" may also be part of a text.
     widths = {
         token.end_mark.line: token.end_mark.column
@@ -114,8 +103,7 @@ def _descriptions(node: yaml.Node | None, section: type[BaseModel]) -> Iterator[
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML, but 1e-4 is a number and `no` is text (as in YAML 1.2), a date is text, and a
-    repeated key is an error.
+    """Safe YAML, but 1e-4 is a number, `no` and a date are text, a repeated key is an error.
 
     Its size is limited before anything is built: aliases of aliases make a short text enormous.
     """

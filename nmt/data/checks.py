@@ -32,7 +32,6 @@ MIN_LANGUAGE_WORDS, FOREIGN_PART = 200, 0.05
 MIN_UNDECODABLE = 5  # rows, if most rows with other characters than ASCII cannot be decoded
 COPIES_PART, DROPPED_PART, OVERLAP_PART = 0.5, 0.5, 0.1  # of the pairs; more is worth a warning
 MIN_COVERAGE = 0.5  # of the tokens of the dev set
-HEADER_NAMES = (("source", "target"), ("src", "tgt"))
 
 # Scripts that one language uses, by the first word of Unicode's names of their characters.
 SCRIPTS = {
@@ -89,14 +88,11 @@ def check_order(
 
 
 def are_swapped(pairs: Sequence[Pair], languages: tuple[str, str]) -> bool:
-    """Whether most of the words that belong to one of the languages are on the side of the other
-    one.
-    """
+    """Whether most of the words that only one of the languages has are on the side of the other."""
     right = wrong = 0
     for src, tgt in pairs[:: -(-len(pairs) // SAMPLE_ROWS) or 1]:
-        (src_right, src_wrong), (tgt_wrong, tgt_right) = (
-            count_words(text, languages) for text in (src, tgt)
-        )
+        src_right, src_wrong = count_words(src, languages)
+        tgt_wrong, tgt_right = count_words(tgt, languages)
         right, wrong = right + src_right + tgt_right, wrong + src_wrong + tgt_wrong
     return right + wrong >= MIN_WORDS and wrong >= SWAPPED_PART * (right + wrong)
 
@@ -143,29 +139,6 @@ def _similarity(
     return -2 * abs(src[0] - tgt[0] - usual) + (src[1] == tgt[1]) + min(2, len(src[2] & tgt[2]))
 
 
-def check_header(
-    name: str, first_line: str, columns: tuple[int, int], languages: tuple[str, str]
-) -> None:
-    """Raises: DataError if the first line names the columns of a table whose configuration gives
-    their numbers.
-    """
-    cells = [cell.strip() for cell in first_line.split("\t")]
-    if max(columns) >= len(cells):
-        return
-    src, tgt = (cells[column] for column in columns)
-    lower = src.lower(), tgt.lower()
-    if (
-        lower in HEADER_NAMES
-        or lower == languages
-        or (language_of_name(src), language_of_name(tgt)) == languages
-    ):
-        names = f"{{{languages[0]}: {src}, {languages[1]}: {tgt}}}"
-        raise DataError(
-            f"{name}, line 1: names of columns, not a pair; set `columns` to {names}, or delete "
-            "the line"
-        )
-
-
 def check_encoding(
     name: str, n_undecodable: int, n_decoded: int, lines: Sequence[int | str]
 ) -> None:
@@ -193,31 +166,23 @@ def check_dropped(name: str, reasons: Mapping[str, int], n_read: int) -> None:
         )
 
 
-def check_copies(name: str, n_copies: int, n_pairs: int) -> None:
-    """Warn if the target is the same text as the source in most pairs."""
-    if n_copies > COPIES_PART * n_pairs:
+def check_languages(name: str, pairs: Sequence[Pair], languages: tuple[str, str]) -> None:
+    """Warn if a side of a sample seems to be in another language, or the sides are the same."""
+    if sum(src == tgt for src, tgt in pairs) > COPIES_PART * len(pairs):
         _warn(
-            f"{name}: in {n_copies:,} of {n_pairs:,} pairs, source and target are the same text; "
-            "check `columns` or `files`"
+            f"{name}: in most pairs, source and target are the same text; check `columns` or "
+            "`files`"
         )
-
-
-def check_languages(name: str, pairs: Iterable[Pair], languages: tuple[str, str]) -> None:
-    """Warn if a side of a sample has few frequent words of its language, and other signs do not
-    speak for that language.
-    """
     for language, texts in zip(languages, zip(*pairs, strict=True), strict=False):
         known, words = function_words(language), _LETTERS.findall(" ".join(texts).lower())
-        if len(words) < MIN_LANGUAGE_WORDS or sum(
-            word in known for word in words
-        ) >= FOREIGN_PART * len(words):
+        n_known = sum(word in known for word in words)
+        if len(words) < MIN_LANGUAGE_WORDS or n_known >= FOREIGN_PART * len(words):
             continue
         guess = guess_language(texts)
         if guess != language and (known or guess):
-            few = f"they have few frequent words of {language}"
-            looks = f"they look like {guess}" if guess else few
+            looks = f"look like {guess}" if guess else f"have few frequent words of {language}"
             _warn(
-                f"{name}: the {language} sentences are perhaps in another language ({looks}); "
+                f"{name}: the {language} sentences are perhaps in another language (they {looks}); "
                 "check data.direction and `columns`"
             )
 
@@ -225,8 +190,7 @@ def check_languages(name: str, pairs: Iterable[Pair], languages: tuple[str, str]
 def check_held_out(
     names: Mapping[str, str], fingerprints: Mapping[str, Callable[[Kind], Fingerprints]]
 ) -> None:
-    """Check dev and test sets that have files of their own: empty sentences, and pairs that another
-    set has too.
+    """Check dev and test sets from their own files: no empty sentences, no pairs of another set.
 
     Args:
         names: of the files.
@@ -236,30 +200,24 @@ def check_held_out(
         DataError: all pairs of a set have an empty side.
     """
     train, *held_out = fingerprints
-    is_empty = {
-        name: (fingerprints[name]("src") == EMPTY) | (fingerprints[name]("tgt") == EMPTY)
-        for name in held_out
-    }
-    for name, empty in is_empty.items():
-        if empty.all():
+    for index, name in enumerate(held_out):
+        is_empty = (fingerprints[name]("src") == EMPTY) | (fingerprints[name]("tgt") == EMPTY)
+        if is_empty.all():
             raise DataError(
                 f"{names[name]}: no sentence in it has a translation; check data.{name}"
             )
-        if empty.any():
-            line = int(np.argmax(empty)) + 1
+        if is_empty.any():
             _warn(
-                f"{names[name]}: {int(empty.sum()):,} pairs have an empty side (the first: pair "
-                f"{line:,}); correct them"
+                f"{names[name]}: {int(is_empty.sum()):,} pairs have an empty side (the first: pair "
+                f"{int(np.argmax(is_empty)) + 1:,}); correct them"
             )
-    for index, name in enumerate(held_out):
         for other in (train, *held_out[:index]):
             is_shared = are_among(fingerprints[name]("pair"), fingerprints[other]("pair"))
-            n_pairs, n_shared = len(is_shared), int(np.count_nonzero(is_shared))
-            if n_shared > OVERLAP_PART * n_pairs:
-                text = f"{n_shared:,} of its {n_pairs:,} pairs are also in data.{other}"
+            if is_shared.mean() > OVERLAP_PART:
                 _warn(
-                    f"{names[name]}: {text}, which makes its scores worthless; take other pairs "
-                    f"for data.{name}"
+                    f"{names[name]}: {int(is_shared.sum()):,} of its {len(is_shared):,} pairs are "
+                    f"also in data.{other}, which makes its scores worthless; take other pairs for "
+                    f"data.{name}"
                 )
 
 
@@ -274,9 +232,7 @@ def check_vocabulary(side: str, n_tokens: int, coverage: float) -> None:
 
 
 def count_words(text: str, languages: tuple[str, str]) -> tuple[int, int]:
-    """How many words of `text` are frequent in the first language only, and how many in the second
-    only.
-    """
+    """How many words of `text` are frequent only in the first language, and only in the second."""
     first, second = map(function_words, languages)
     words = set(_LETTERS.findall(text.lower()))
     return len(words & first - second), len(words & second - first)
@@ -291,44 +247,26 @@ def function_words(language: str) -> frozenset[str]:
 
 
 def spacy_languages() -> Path:
-    """The folder of spaCy's languages. Single files are read from it: the import of spaCy takes
-    seconds.
-    """
+    """The folder of spaCy's languages, to read single files: importing spaCy takes seconds."""
     package = importlib.util.find_spec("spacy")
     folders = package.submodule_search_locations if package else None
     return Path(next(iter(folders or ()), "")) / "lang"
 
 
 def guess_language(texts: Iterable[str]) -> str | None:
-    """The code of the language of `texts`, for example "en"; None if it is not clear. A few hundred
-    words are enough.
-    """
+    """The code of the language of `texts`, for example "en"; None if it is not clear."""
     text = " ".join(texts).lower()
-    return _guess_by_script(text) or _guess_by_words(_LETTERS.findall(text))
-
-
-def language_of_name(name: str) -> str | None:
-    """The code of a language by its code or English name: "DE" or "German" gives "de"; None for
-    another text.
-    """
-    word = name.strip().lower()
-    names = _names()
-    return word if word in names.values() else names.get(word)
-
-
-def _guess_by_script(text: str) -> str | None:
     scripts = Counter(
         unicodedata.name(letter, "").split(" ")[0] for letter in text if letter.isalpha()
     )
-    total = scripts.total()
-    frequent = {script for script in scripts if scripts[script] / total >= MIN_SCRIPT_SHARE}
-    return next((language for script, language in SCRIPTS.items() if script in frequent), None)
+    for script, language in SCRIPTS.items():
+        if scripts[script] > MIN_SCRIPT_SHARE * scripts.total():
+            return language
+    return _guess_by_words(_LETTERS.findall(text))
 
 
 def _guess_by_words(words: list[str]) -> str | None:
-    """The language whose stop words are most frequent; a word that many languages have counts
-    less.
-    """
+    """The language with the most stop words; one that many languages have counts less."""
     scores: defaultdict[str, float] = defaultdict(float)
     for word, count in Counter(words).items():
         languages = _languages_by_stop_word().get(word, ())
@@ -346,17 +284,6 @@ def _languages_by_stop_word() -> dict[str, list[str]]:
         for word in function_words(path.parent.name):
             languages.setdefault(word.lower(), []).append(path.parent.name)
     return languages
-
-
-@cache
-def _names() -> dict[str, str]:
-    """English name -> code, from the names of spaCy's classes."""
-    pattern = re.compile(r'__all__ = \["(\w+)"')
-    matches = {
-        path.parent.name: pattern.search(path.read_text("utf-8"))
-        for path in spacy_languages().glob("*/__init__.py")
-    }
-    return {match[1].lower(): code for code, match in matches.items() if match and code != "xx"}
 
 
 def _warn(text: str) -> None:

@@ -60,26 +60,25 @@ class Sequences:
 
     @classmethod
     def load(cls, stem: Path) -> Self:
-        """`stem` is the path of the ids without `.npy`. Raises: DataError if a file is missing or
-        damaged.
+        """Sentences on disk.
+
+        Args:
+            stem: the path of the ids without `.npy`.
+
+        Raises:
+            DataError: a file is missing or damaged.
         """
         return cls(*map(_load_shard, _find_shards(stem)))
 
     @classmethod
     def of_blocks(cls, blocks: Sequence[Block]) -> Self:
         """The sentences of all blocks, in memory."""
-        return cls(
-            (
-                np.concatenate([ids for ids, _ in blocks]),
-                _offsets([lengths for _, lengths in blocks]),
-            )
-        )
+        ids, lengths = zip(*blocks, strict=True)
+        return cls((np.concatenate(ids), _offsets(lengths)))
 
     @cached_property
     def lengths(self) -> Ids:
-        """The number of ids of each sentence. For many sentences, use those of a `block` or a
-        `selection`.
-        """
+        """The number of ids of each sentence; for many, use those of a `block` or `selection`."""
         return np.concatenate([_lengths(offsets) for _, offsets in self._shards])
 
     def block(self, start: int, end: int) -> Block:
@@ -88,17 +87,13 @@ class Sequences:
             (ids[offsets[0] : offsets[-1]], _lengths(offsets))
             for ids, offsets in self._pieces(start, end)
         ]
-        if len(pieces) == 1:
-            return pieces[0]
         ids, lengths = (
             np.concatenate([np.zeros(0, np.int32), *(piece[i] for piece in pieces)]) for i in (0, 1)
         )
         return ids, lengths
 
     def selection(self, ranges: Iterable[tuple[int, int]]) -> "Sequences":
-        """The sentences of some ranges, from the first to before the last of each; still read from
-        disk on access.
-        """
+        """The sentences of some ranges (first, end); still read from disk on access."""
         return Sequences(*(piece for start, end in ranges for piece in self._pieces(start, end)))
 
     def _pieces(self, start: int, end: int) -> Iterator[tuple[Ids, npt.NDArray[np.int64]]]:
@@ -221,65 +216,49 @@ class SequencesWriter:
     """Writes `total` sentences block by block, in a `with` block. stem: see `Sequences.load`."""
 
     def __init__(self, stem: Path, total: int) -> None:
-        self._total = total
-        self._n_written = 0
-        self._shards = iter(_shard_stems(stem, max(1, -(-total // SHARD_SENTENCES))))
-        self._shard = _ShardWriter(next(self._shards))
+        self._stems = iter(_shard_stems(stem, max(1, -(-total // SHARD_SENTENCES))))
+        self._shard = _ShardWriter(next(self._stems))
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, error: object, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self._shard.close()
-        assert error or self._n_written == self._total
 
     def write(self, ids: Ids, lengths: Ids) -> None:
-        """Append sentences: `ids` holds them one after the other, `lengths` the number of ids of
-        each.
-        """
+        """Append sentences: their ids one after the other, and the number of ids of each."""
         while len(lengths):
-            if self._n_written and self._n_written % SHARD_SENTENCES == 0:
+            if self._shard.n_sentences == SHARD_SENTENCES:
                 self._shard.close()
-                self._shard = _ShardWriter(next(self._shards))
-            n_fitting = SHARD_SENTENCES - self._n_written % SHARD_SENTENCES
+                self._shard = _ShardWriter(next(self._stems))
+            n_fitting = SHARD_SENTENCES - self._shard.n_sentences
             fitting, lengths = lengths[:n_fitting], lengths[n_fitting:]
-            n_ids = int(fitting.sum())
-            self._shard.write(ids[:n_ids], fitting)
-            self._n_written += len(fitting)
-            ids = ids[n_ids:]
+            fitting_ids, ids = np.split(ids, [int(fitting.sum())])
+            self._shard.write(fitting_ids, fitting)
 
 
 class _ShardWriter:
     def __init__(self, stem: Path) -> None:
-        self._stem = stem
-        self._lengths: list[Ids] = []
+        self._stem, self._lengths, self.n_sentences = stem, list[Ids](), 0
         self._file = stem.with_name(f"{stem.name}.npy").open("wb")
-        self._n_ids = 0
-        self._write_header()
+        self._write_header(0)
 
     def write(self, ids: Ids, lengths: Ids) -> None:
         self._file.write(ids.astype("<i4").tobytes())
-        self._n_ids += len(ids)
         self._lengths.append(lengths)
+        self.n_sentences += len(lengths)
 
     def close(self) -> None:
         """Write the final header, and the offsets."""
-        if self._file.closed:
-            return
-        self._file.seek(0)
-        self._write_header()
-        self._file.close()
         offsets = _offsets(self._lengths)
-        assert offsets[-1] == self._n_ids
+        with self._file:
+            self._file.seek(0)
+            self._write_header(int(offsets[-1]))
         np.save(self._stem.with_name(f"{self._stem.name}.offsets.npy"), offsets, allow_pickle=False)
 
-    def _write_header(self) -> None:
+    def _write_header(self, n_ids: int) -> None:
         """NumPy leaves room for a larger number, so the header keeps its size."""
-        header = {
-            "descr": np.lib.format.dtype_to_descr(np.dtype("<i4")),
-            "fortran_order": False,
-            "shape": (self._n_ids,),
-        }
+        header = {"descr": "<i4", "fortran_order": False, "shape": (n_ids,)}
         np.lib.format.write_array_header_1_0(self._file, header)
 
 
@@ -305,9 +284,7 @@ def _find_shards(stem: Path) -> list[Path]:
 def restore_texts(
     sentences: Sequences, tokenizer: Tokenizer, vocabulary: Vocabulary
 ) -> Iterator[str]:
-    """Encoded sentences as text, with <unk> for unknown words: the training data is stored only as
-    ids.
-    """
+    """Encoded sentences as text, with <unk> for unknown words."""
     for i in range(len(sentences)):
         yield tokenizer.join(vocabulary.tokens(sentences[i].tolist()))
 
@@ -317,9 +294,7 @@ def restore_pairs(
     tokenizers: tuple[Tokenizer, Tokenizer],
     vocabularies: tuple[Vocabulary, Vocabulary],
 ) -> Iterator[tuple[str, str]]:
-    """The pairs of a corpus as text; see `restore_texts`. tokenizers, vocabularies: (source,
-    target).
-    """
+    """The pairs of a corpus as text, see `restore_texts`; the arguments are (source, target)."""
     src, tgt = zip(tokenizers, vocabularies, strict=True)
     return zip(restore_texts(corpus.src, *src), restore_texts(corpus.tgt, *tgt), strict=True)
 
@@ -346,8 +321,10 @@ def encode_pairs(
 
 
 def read_sentences(folder: Path, split: str, side: str) -> list[str]:
-    """The sentences of dev or test as text, neither tokenized nor lower-cased. Raises: DataError if
-    they are missing or damaged.
+    """The sentences of dev or test as text, neither tokenized nor lower-cased.
+
+    Raises:
+        DataError: they are missing or damaged.
     """
     path = folder / f"{split}.{side}.txt"
     lines = read_lines(path, needs_final_line_feed=True)
@@ -383,13 +360,18 @@ def _load_shard(stem: Path) -> tuple[Ids, npt.NDArray[np.int64]]:
 def _load_array(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     try:
         size = path.stat().st_size
-        is_mapped = size >= MIN_MAPPED_BYTES
         array: npt.NDArray[Any] = np.load(
-            path, mmap_mode="r" if is_mapped else None, allow_pickle=False
+            path, mmap_mode="r" if size >= MIN_MAPPED_BYTES else None, allow_pickle=False
         )
+        if array.ndim != 1 or array.dtype != dtype:
+            dimensions = f"{array.ndim} dimensions, expected {dtype} of 1"
+            raise ValueError(f"holds {array.dtype} of {dimensions}")
+        if isinstance(array, np.memmap) and array.offset + array.nbytes != size:
+            raise ValueError(f"has {size:,} bytes instead of {array.offset + array.nbytes:,}")
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; run `nmt prepare -c ...` first") from None
-    # NumPy evaluates the header as Python's literals, whose damage has many kinds of errors.
+    # NumPy evaluates the header as Python's literals, whose damage has many kinds of errors: a
+    # MemoryError comes from one that claims too much.
     except (
         OSError,
         ValueError,
@@ -400,22 +382,9 @@ def _load_array(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         tokenize.TokenError,
         BadZipFile,  # it begins like a zip archive
     ) as error:
-        if isinstance(
-            error, OSError
-        ):  # a MemoryError here comes from a damaged header, which claims too much
+        if isinstance(error, OSError):
             pass_on_lack_of_memory(error)
         raise DataError(f"{path}: damaged ({error}); {PREPARE_AGAIN}") from None
-    if array.ndim != 1 or array.dtype != dtype:
-        raise DataError(
-            f"{path}: damaged, holds {array.dtype} of {array.ndim} dimensions, expected "
-            f"{dtype} "
-            f"of 1; {PREPARE_AGAIN}"
-        )
     if size <= MAX_HASHED_BYTES:
         check_content(path, PREPARE_AGAIN)
-    elif isinstance(array, np.memmap) and array.offset + array.nbytes != size:
-        raise DataError(
-            f"{path}: damaged, has {size:,} bytes instead of {array.offset + array.nbytes:,}; "
-            f"{PREPARE_AGAIN}"
-        )
     return array

@@ -17,9 +17,7 @@ LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 
 
 def cache_path(url: str) -> Path:
-    """The path of the cached file of `url`; files of the same name from different URLs are in
-    different folders.
-    """
+    """The path of the cached file of `url`; each URL has its own folder."""
     from pooch.utils import os_cache
 
     name = PurePosixPath(unquote(urlsplit(url).path)).name or "download"
@@ -28,8 +26,7 @@ def cache_path(url: str) -> Path:
 
 
 def fetch(url: str, *, is_hashed: bool = False) -> Path:
-    """The cached file of `url`, downloaded first if necessary. A partial download never gets the
-    name of the file.
+    """The cached file of `url`, downloaded first if necessary, whole or not at all.
 
     Args:
         is_hashed: the caller compares the file with a known SHA-256, so the connection need not be
@@ -58,8 +55,10 @@ def _download(url: str, path: Path, is_hashed: bool) -> None:
     from pooch.utils import get_logger
 
     def failure(reason: str) -> DataError:
-        remedy = f"download it yourself and put it at {path}, or set data.source.path"
-        return DataError(f"cannot download {url} ({reason}); {remedy}")
+        return DataError(
+            f"cannot download {url} ({reason}); download it yourself and put it at {path}, or set "
+            "data.source.path"
+        )
 
     def check(response: requests.Response, *_: Any, **__: Any) -> None:
         if response.is_redirect:

@@ -6,11 +6,12 @@ by ids, so no text is tokenized twice.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,24 +20,15 @@ from nmt.config.schema import Config, TokenizerConfig
 from nmt.data.corpus import BLOCK_SENTENCES, Ids, SequencesWriter
 from nmt.data.reading import CHUNK_ROWS, Pair
 from nmt.data.workers import Workers, chunked
-from nmt.text.tokenizers import SIDES, Side, Tokenizer, load_tokenizer
+from nmt.lines import read_lines
+from nmt.text.tokenizers import SIDES, Side, load_tokenizer
 from nmt.text.vocabulary import UNK, Vocabulary
 
-
-@dataclass(frozen=True)
-class TokenizerPlan:
-    """All that a worker needs to load the tokenizer of one side. `folder` holds the subword
-    models.
-    """
-
-    config: TokenizerConfig
-    language: str
-    side: Side
-    folder: Path
+# All that a worker needs to load the tokenizer of one side: the arguments of `load_tokenizer`.
+TokenizerPlan = tuple[TokenizerConfig, str, Side, Path]
 
 
-@dataclass(frozen=True)
-class TokenizedChunk:
+class TokenizedChunk(NamedTuple):
     """Sentences of one side.
 
     Attributes:
@@ -53,9 +45,7 @@ class TokenizedChunk:
 
 @dataclass
 class TokenizedSide:
-    """One side of one split. path: a file with the numbers of its tokens. lengths: of its
-    sentences, by chunk.
-    """
+    """One side of one split. path: of its tokens as numbers. lengths: of sentences, by chunk."""
 
     path: Path
     lengths: list[Ids] = field(default_factory=list)
@@ -74,9 +64,7 @@ class TokenizedSide:
 
 
 class TokenTable:
-    """Numbers the tokens of one side in the order of their arrival, and counts those of the
-    training data.
-    """
+    """Numbers the tokens of one side in order of arrival, and counts those of the training data."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -84,13 +72,10 @@ class TokenTable:
 
     def numbers(self, chunk: TokenizedChunk, *, count: bool) -> Ids:
         """The table's number of each token of `chunk`. count: add the tokens to `counts`, too."""
-        table = np.array(
-            [self._numbers.setdefault(token, len(self._numbers)) for token in chunk.tokens],
-            np.int32,
-        )
+        numbers = [self._numbers.setdefault(token, len(self._numbers)) for token in chunk.tokens]
         if count:
             self.counts.update(dict(zip(chunk.tokens, chunk.counts, strict=True)))
-        return table[chunk.numbers] if len(table) else chunk.numbers
+        return np.array(numbers, np.int32)[chunk.numbers]
 
     def ids(self, vocabulary: Vocabulary) -> Ids:
         """The vocabulary id of each number."""
@@ -100,7 +85,7 @@ class TokenTable:
 def plan_tokenizers(config: Config, folder: Path) -> dict[Side, TokenizerPlan]:
     languages = (config.data.src_language, config.data.tgt_language)
     return {
-        side: TokenizerPlan(config.tokenizer, language, side, folder)
+        side: (config.tokenizer, language, side, folder)
         for side, language in zip(SIDES, languages, strict=True)
     }
 
@@ -111,11 +96,11 @@ def learn_models(
     """What the tokenizer learns for each side, or for both if `joint`, from files with one sentence
     per line. Raises: DataError.
     """
-    if joint:
-        model = workers.submit(_learn, config, list(texts.values())).result()
-        return dict.fromkeys(texts, model)
-    futures = {side: workers.submit(_learn, config, [path]) for side, path in texts.items()}
-    return {side: future.result() for side, future in futures.items()}
+    groups = [SIDES] if joint else [(side,) for side in SIDES]
+    futures = [
+        (group, workers.submit(_learn, config, [texts[side] for side in group])) for group in groups
+    ]
+    return {side: future.result() for group, future in futures for side in group}
 
 
 def tokenize(
@@ -134,17 +119,14 @@ def tokenize(
         advance: called with the number of pairs after each chunk.
         count: add the tokens to the counts of `tables`.
     """
-    calls = ((tokenizers["src"], tokenizers["tgt"], chunk) for chunk in chunked(pairs, CHUNK_ROWS))
-    files = {side: sides[side].path.open("wb") for side in SIDES}
-    try:
-        for chunks in workers.map(_tokenize_pairs, calls):
-            for side, chunk in zip(SIDES, chunks, strict=True):
-                files[side].write(tables[side].numbers(chunk, count=count).tobytes())
+    plans = [tokenizers[side] for side in SIDES]
+    calls = ((plans, chunk) for chunk in chunked(pairs, CHUNK_ROWS))
+    with sides["src"].path.open("wb") as src_file, sides["tgt"].path.open("wb") as tgt_file:
+        for chunks in workers.map(_tokenize, calls):
+            for side, file, chunk in zip(SIDES, (src_file, tgt_file), chunks, strict=True):
+                file.write(tables[side].numbers(chunk, count=count).tobytes())
                 sides[side].lengths.append(chunk.lengths)
             advance(len(chunks[0].lengths))
-    finally:
-        for file in files.values():
-            file.close()
 
 
 def build_vocabularies(config: Config, tables: Mapping[Side, TokenTable]) -> dict[Side, Vocabulary]:
@@ -176,7 +158,7 @@ def write_ids(
         for chunks in chunked(side.lengths, max(1, BLOCK_SENTENCES // CHUNK_ROWS)):
             lengths = np.concatenate(chunks)
             numbers = np.frombuffer(file.read(int(lengths.sum()) * 4), np.int32)
-            ids = ids_of_numbers[numbers] if len(numbers) else numbers
+            ids = ids_of_numbers[numbers]
             n_known += int(np.count_nonzero(ids != UNK))
             writer.write(ids, lengths)
             advance(len(lengths))
@@ -186,40 +168,30 @@ def write_ids(
 
 def detokenize(plan: TokenizerPlan, texts: list[str]) -> tuple[str, list[str]]:
     """Runs in a worker: the signature of the tokenizer, and `join(split(text))` of each text."""
-    tokenizer = _tokenizer(plan)
+    tokenizer = _tokenizer(*plan)
     return tokenizer.signature, [tokenizer.join(tokens) for tokens in tokenizer.split_all(texts)]
 
 
-@cache
-def _tokenizer(plan: TokenizerPlan) -> Tokenizer:
-    return load_tokenizer(plan.config, plan.language, plan.side, plan.folder)
+_tokenizer = cache(load_tokenizer)
 
 
-def _tokenize_pairs(
-    src: TokenizerPlan, tgt: TokenizerPlan, pairs: list[Pair]
-) -> tuple[TokenizedChunk, TokenizedChunk]:
-    return _tokenize_side(src, [pair[0] for pair in pairs]), _tokenize_side(
-        tgt, [pair[1] for pair in pairs]
-    )
-
-
-def _tokenize_side(plan: TokenizerPlan, texts: list[str]) -> TokenizedChunk:
-    sentences = _tokenizer(plan).split_all(texts)
-    index: dict[str, int] = {}
-    numbers = np.array(
-        [index.setdefault(token, len(index)) for token in chain.from_iterable(sentences)], np.int32
-    )
-    counts = np.bincount(numbers, minlength=len(index)).tolist()
-    return TokenizedChunk(
-        list(index), counts, numbers, np.array([len(tokens) for tokens in sentences], np.int32)
-    )
+def _tokenize(plans: list[TokenizerPlan], pairs: list[Pair]) -> list[TokenizedChunk]:
+    """Runs in a worker: the tokens of each side."""
+    chunks = []
+    for plan, texts in zip(plans, zip(*pairs, strict=True), strict=True):
+        sentences = _tokenizer(*plan).split_all(texts)
+        index: dict[str, int] = {}
+        numbers = np.array(
+            [index.setdefault(token, len(index)) for token in chain.from_iterable(sentences)],
+            np.int32,
+        )
+        counts = np.bincount(numbers, minlength=len(index)).tolist()
+        lengths = np.array([len(tokens) for tokens in sentences], np.int32)
+        chunks.append(TokenizedChunk(list(index), counts, numbers, lengths))
+    return chunks
 
 
 def _learn(config: TokenizerConfig, paths: list[Path]) -> bytes:
-    def sentences() -> Iterator[str]:
-        for path in paths:
-            with path.open(encoding="utf-8", newline="\n") as file:
-                yield from file
-
-    model: bytes = TOKENIZERS[config.kind].load().learn(sentences(), config)
+    texts = chain.from_iterable(map(read_lines, paths))
+    model: bytes = TOKENIZERS[config.kind].load().learn(texts, config)
     return model

@@ -1,6 +1,4 @@
-"""Sources and references to evaluate on, from prepared data or from files that correspond line by
-line.
-"""
+"""Sources and references to evaluate on, from prepared data or from line-aligned files."""
 
 import hashlib
 from collections.abc import Sequence
@@ -64,20 +62,15 @@ def read_files(first: Path, references: Sequence[Path]) -> tuple[list[str], list
 
 
 def read_texts(path: Path) -> list[str]:
-    """The lines of a UTF-8 file. Raises: DataError if it cannot be read, or has only empty
-    lines.
-    """
+    """The lines of a UTF-8 file. Raises: DataError if it cannot be read, or has no text."""
     lines = read_lines(path)
     if not any(line.strip() for line in lines):
-        problem = f"has {len(lines)} lines, all of them empty" if lines else "is empty"
-        raise DataError(f"{path} {problem}; there is nothing to score")
+        raise DataError(f"{path} has only empty lines; there is nothing to score")
     return lines
 
 
 def pick_across_lengths(texts: Sequence[str], n: int) -> list[int]:
-    """Indices of `n` texts (or of all, if they are fewer) from short to long, evenly spaced among
-    the texts sorted by length.
-    """
+    """Indices of at most `n` texts from short to long, evenly spaced in the order of lengths."""
     by_length = sorted(range(len(texts)), key=lambda i: len(texts[i]))
     n = min(n, len(texts))
     return [by_length[(2 * k + 1) * len(texts) // (2 * n)] for k in range(n)]

@@ -8,13 +8,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from glob import glob, has_magic
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import cast
 
 from nmt.config.parts import FORMATS
 from nmt.config.schema import SourceConfig
-from nmt.data.checks import check_header
 from nmt.errors import DataError
 from nmt.files import explain_read_errors
 from nmt.lines import ignore_progress, read_raw_lines
@@ -33,11 +32,7 @@ Files = Mapping[str, Sequence[Path]]  # under the language, or all under ""
 
 
 class NoPairError(Exception):
-    """A row holds no pair. reason: one of those above. detail: what is wrong with this row."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(reason, detail)
-        self.reason, self.detail = reason, detail
+    """A row holds no pair. Its arguments are a reason, one of those above, and what is wrong."""
 
 
 @dataclass(frozen=True)
@@ -46,17 +41,13 @@ class PairSource(ABC):
     get a pickled source.
 
     Attributes:
-        unit: what a row is called in messages.
+        unit: what a row is called in messages. first_line: the number of the first row.
     """
 
     path: Path
 
     unit = "line"
-
-    @property
-    def first_line(self) -> int:
-        """The number of the first row."""
-        return 1
+    first_line = 1
 
     @property
     def name(self) -> str:
@@ -70,8 +61,13 @@ class PairSource(ABC):
 
     @abstractmethod
     def rows(self, advance: Callable[[int], object] = ignore_progress) -> Iterator[RawRow]:
-        """All rows. advance: called with numbers of bytes that were read. Raises: DataError if a
-        file is missing or damaged.
+        """All rows.
+
+        Args:
+            advance: called with numbers of bytes that were read.
+
+        Raises:
+            DataError: a file is missing or damaged.
         """
 
     def pair(self, row: RawRow) -> tuple[str, str]:
@@ -87,11 +83,7 @@ class TableSource(PairSource):
     member: str | None
     src: int
     tgt: int
-    has_header: bool = False
-
-    @property
-    def first_line(self) -> int:
-        return 2 if self.has_header else 1
+    first_line: int = 1
 
     @property
     def expected(self) -> str:
@@ -99,10 +91,7 @@ class TableSource(PairSource):
 
     def rows(self, advance: Callable[[int], object] = ignore_progress) -> Iterator[RawRow]:
         lines = read_raw_lines(self.path, self.member, advance=advance)
-        if self.has_header:
-            next(lines, None)
-        for line in lines:
-            yield (line,)
+        return ((line,) for line in islice(lines, self.first_line - 1, None))
 
     def pair(self, row: RawRow) -> tuple[str, str]:
         columns = row[0].decode("utf-8").split("\t")
@@ -115,9 +104,7 @@ class TableSource(PairSource):
 
 @dataclass(frozen=True)
 class LinesSource(PairSource):
-    """Two files; each line of one is the translation of the same line of the other. path: of the
-    source.
-    """
+    """Two files; a line is the translation of the same line of the other. path: of the source."""
 
     tgt_path: Path
     languages: Languages
@@ -134,26 +121,23 @@ class LinesSource(PairSource):
         tgt = read_raw_lines(self.tgt_path, self.member, self.languages[1], advance)
         for count, pair in enumerate(zip_longest(src, tgt)):
             if None in pair:
-                longer = count + 1 + sum(1 for _ in src) + sum(1 for _ in tgt)
-                counts = (count, longer) if pair[0] is None else (longer, count)
+                paths = (self.path, self.tgt_path)
+                shorter, longer = paths if pair[0] is None else paths[::-1]
                 raise DataError(
-                    f"{self.path} has {counts[0]} lines, but {self.tgt_path} has {counts[1]}: "
-                    "aligned files need the same number"
+                    f"{shorter} has {count} lines, but {longer} has more: aligned files need the "
+                    "same number"
                 )
             yield cast(RawRow, pair)
 
 
 def find_files(path: Path | Sequence[Path]) -> list[Path]:
-    """The files of a path, of a pattern such as `parts/*.gz`, or of a list of both; those of a
-    pattern in the order of their names.
+    """The files of a path, of a pattern such as `parts/*.gz` (in order), or of a list of both.
 
     Raises:
         DataError: no file matches a pattern.
     """
     if not isinstance(path, Path):
         return [file for entry in path for file in find_files(entry)]
-    if "\0" in str(path):
-        raise DataError(f"{path}: contains a zero byte, so it cannot be a path")
     with explain_read_errors(path):
         if not has_magic(str(path)) or path.exists():
             return [path]
@@ -193,7 +177,7 @@ def open_table(config: SourceConfig, files: Files, languages: Languages) -> list
 
 def _open_table(config: SourceConfig, path: Path, languages: Languages) -> TableSource:
     first_line = next(read_raw_lines(path, config.member), b"").decode("utf-8", "replace")
-    first = first_line.split("\t")
+    first = [cell.strip() for cell in first_line.split("\t")]
     has_ids = len(first) >= 4 and first[0].isdigit() and first[2].isdigit()
     if config.format == "manythings" and config.columns is None and has_ids:
         raise DataError(
@@ -206,10 +190,15 @@ def _open_table(config: SourceConfig, path: Path, languages: Languages) -> Table
         columns = {language: english if language == "en" else other for language in languages}
     names = [columns[language] for language in languages]
     has_header = any(isinstance(name, str) for name in names)
-    src, tgt = (_column_index(path, name, [cell.strip() for cell in first]) for name in names)
-    if config.format == "tsv" and not has_header:
-        check_header(str(path), first_line, (src, tgt), languages)
-    return TableSource(path, config.member, src, tgt, has_header)
+    src, tgt = (_column_index(path, name, first) for name in names)
+    if config.format == "tsv" and not has_header and len(first) > max(src, tgt):
+        header = first[src].lower(), first[tgt].lower()
+        if header in (("source", "target"), ("src", "tgt"), languages):
+            raise DataError(
+                f"{path}, line 1: names of columns, not a pair; delete the line, or set `columns` "
+                f"to {{{languages[0]}: {first[src]}, {languages[1]}: {first[tgt]}}}"
+            )
+    return TableSource(path, config.member, src, tgt, 2 if has_header else 1)
 
 
 def _column_index(path: Path, column: int | str, header: list[str]) -> int:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from nmt import __version__
 from nmt.config.load import config_from_dict, differences
 from nmt.config.schema import Config
-from nmt.data.corpus import MAX_HASHED_BYTES, SOFT_TARGETS, SPLITS
+from nmt.data.corpus import MAX_HASHED_BYTES, PREPARE_AGAIN, SOFT_TARGETS, SPLITS
 from nmt.errors import ConfigError, DataError, first_problem, pass_on_lack_of_memory
 from nmt.files import (
     CHECKSUMS_FILE,
@@ -30,11 +30,7 @@ from nmt.text.tokenizers import SIDES, Side
 MANIFEST = "manifest.json"
 FORMAT = "nmt prepared data"
 FORMAT_VERSION = 1
-SECTIONS = (
-    "data",
-    "tokenizer",
-    "vocabulary",
-)  # of the configuration: prepared data depends on these
+SECTIONS = ("data", "tokenizer", "vocabulary")  # of the configuration, which the data depends on
 
 # All files that a prepared folder can hold, and shards. `nmt prepare` never replaces a folder that
 # holds another one.
@@ -67,79 +63,17 @@ class Input:
     sha256: str
 
 
-@dataclass(frozen=True)
-class Counts:
-    """Numbers of pairs, and of repaired sentences.
-
-    Attributes:
-        dropped: by reason. repaired: by repair.
-        unreadable_lines: the first ones, by reason.
-        sources: by source, see `_count_by_source`; None if the sources have no names.
-    """
-
-    read: int
-    kept: int
-    dropped: dict[str, int]
-    repaired: dict[str, int]
-    unreadable_lines: dict[str, list[Any]]
-    sources: dict[str, dict[str, int]] | None
-
-
-@dataclass(frozen=True)
-class Figures:
-    """The figures of a preparation.
-
-    Attributes:
-        splits: pairs and tokens of each. overlap: sentences that two of them share.
-        naive_leak: the part of the test pairs that a random split would leak; None if there was
-            nothing to split.
-        vocabulary: size and coverage, by side. tokenizers: signatures, by side.
-        ceiling: the score of references that are split and joined again, on dev: the best score
-            that a model can reach.
-    """
-
-    counts: Counts
-    splits: dict[str, dict[str, Any]]
-    overlap: dict[str, dict[Side, int]]
-    naive_leak: float | None
-    vocabulary: dict[Side, dict[str, Any]]
-    tokenizers: dict[Side, str]
-    ceiling: dict[str, Any]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for the manifest."""
-        values = asdict(self)
-        if self.counts.sources is None:
-            del values["counts"]["sources"]
-        return values
-
-
-class _Input(BaseModel):
-    role: str
-    path: str
-    bytes: int
-    sha256: str
-
-
-class _Vocabulary(BaseModel):
-    size: int
-
-
-class _Split(BaseModel):
-    pairs: int
-
-
 class _Manifest(BaseModel):
     """What is used of a manifest."""
 
-    inputs: list[_Input]
+    inputs: list[dict[str, str | int]]
     config: dict[str, Any]
     files: dict[str, int]
     content: str
     nmt_version: str | None = None
-    vocabulary: dict[Side, _Vocabulary]
+    vocabulary: dict[Side, dict[str, Any]]
     tokenizers: dict[Side, str]
-    splits: dict[str, _Split]
+    splits: dict[str, dict[str, Any]]
 
 
 def is_prepared_file(name: str) -> bool:
@@ -148,56 +82,41 @@ def is_prepared_file(name: str) -> bool:
 
 
 def load_manifest(folder: Path) -> dict[str, Any]:
-    """Raises: DataError if `folder` holds no prepared data, or data that this version cannot
-    read.
-    """
+    """The manifest in `folder`. Raises: DataError if there is none that this version can read."""
     path = folder / MANIFEST
     try:
         manifest = read_json(path)
+        if manifest.get("format") != FORMAT:
+            raise DataError(f"{path}: not written by `nmt prepare`; name another folder")
+        version = manifest.get("format_version")
+        if version != FORMAT_VERSION:
+            raise DataError(
+                f"{path}: format {version}, but this nmt reads {FORMAT_VERSION}; {PREPARE_AGAIN}"
+            )
+        _Manifest.model_validate(manifest, strict=True)
+        if others := [name for name in manifest["files"] if not is_prepared_file(name)]:
+            raise ValueError(f"{others[0]!r} is no file of prepared data")
     except (FileNotFoundError, NotADirectoryError):
         raise DataError(
             f"{folder}: no prepared data here; run `nmt prepare -c ...` first"
         ) from None
     except (OSError, ValueError) as error:
         pass_on_lack_of_memory(error)
-        raise DataError(
-            f"{path}: damaged ({error}); run `nmt prepare -c ... --overwrite`"
-        ) from None
-    if manifest.get("format") != FORMAT:
-        raise DataError(
-            f"{path}: not written by `nmt prepare`; run `nmt prepare -c ...` with another folder"
-        )
-    if manifest.get("format_version") != FORMAT_VERSION:
-        version = manifest.get("format_version")
-        raise DataError(
-            f"{path}: format {version}, but this nmt reads {FORMAT_VERSION}; run `nmt prepare "
-            "-c "
-            "... --overwrite`"
-        )
-    try:
-        _Manifest.model_validate(manifest, strict=True)
-    except ValidationError as error:
-        raise DataError(
-            f"{path}: damaged ({first_problem(error)}); run `nmt prepare -c ... --overwrite`"
-        ) from None
-    if others := [name for name in manifest["files"] if not is_prepared_file(name)]:
-        raise DataError(
-            f"{path}: damaged ({others[0]!r} is no file of prepared data); run `nmt prepare -c "
-            "... --overwrite`"
-        )
+        reason = first_problem(error) if isinstance(error, ValidationError) else error
+        raise DataError(f"{path}: damaged ({reason}); {PREPARE_AGAIN}") from None
     return manifest
 
 
 def prepared_config(folder: Path, manifest: Mapping[str, Any]) -> Config:
-    """The configuration that the data in `folder` was prepared with. Raises: DataError if another
-    version of nmt prepared it.
+    """The configuration that the data in `folder` was prepared with.
+
+    Raises:
+        DataError: another version of nmt prepared it.
     """
     try:
         return config_from_dict({"name": "prepared", **manifest["config"]})
     except ConfigError:
-        raise DataError(
-            f"{folder}: prepared by another version of nmt; run `nmt prepare -c ... --overwrite`"
-        ) from None
+        raise DataError(f"{folder}: prepared by another version of nmt; {PREPARE_AGAIN}") from None
 
 
 def write_manifest(
@@ -226,22 +145,9 @@ def write_manifest(
 
 
 def content_hash(digests: Mapping[str, str]) -> str:
-    """The SHA-256 of the names and contents of all prepared files: a run identifies its training
-    data by it.
-    """
+    """The SHA-256 of the names and hashes of all prepared files: it identifies training data."""
     listing = "".join(f"{digest}  {name}\n" for name, digest in digests.items())
     return hashlib.sha256(listing.encode()).hexdigest()
-
-
-def check_content_hash(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Raises: DataError if the files are not those that the manifest was written for."""
-    if (
-        content_hash({name: sha256_of(folder / name) for name in sorted(manifest["files"])})
-        != manifest["content"]
-    ):
-        raise DataError(
-            f"{folder}: damaged, the content of a file has changed; --overwrite prepares it again"
-        )
 
 
 def config_differences(manifest: Mapping[str, Any], config: Config) -> Iterator[str]:
@@ -256,9 +162,7 @@ def config_differences(manifest: Mapping[str, Any], config: Config) -> Iterator[
         yield "the configuration is of another version"
         return
     for key, (old, new) in differences(prepared_with, config).items():
-        if key.startswith(tuple(f"{section}." for section in SECTIONS)) and not is_location_key(
-            key
-        ):
+        if key.split(".")[0] in SECTIONS and not is_location_key(key):
             yield (
                 f"{key} is {json.dumps(old, ensure_ascii=False)} there and "
                 f"{json.dumps(new, ensure_ascii=False)} here"
@@ -277,9 +181,7 @@ def input_differences(manifest: Mapping[str, Any], inputs: Iterable[Input]) -> l
 
 
 def is_location_key(key: str) -> bool:
-    """Whether a key only says where data is and how many workers read it, which does not change the
-    result.
-    """
+    """Whether a key does not change the result: it says where data is, or how many workers read."""
     section, *parts = key.split(".")
     return section == "data" and (
         parts[-1] in ("prepared", "workers", "path", "url", "sha256") or "files" in parts

@@ -20,9 +20,7 @@ from nmt.errors import DataError
 
 @dataclass(frozen=True)
 class Source:
-    """A source that has been read. pairs: of all sources; part: the indices of this source's pairs
-    among them.
-    """
+    """A source that has been read. part: the indices of its pairs among `pairs`."""
 
     name: str
     pairs: Pairs
@@ -81,9 +79,8 @@ def apply_shares(train: Split, sources: Sequence[Source], data: DataConfig) -> S
     # Each pair of a source occurs `n_times`, and some of its pairs, chosen at random, once more.
     n_wanted = np.diff(np.rint(shares.cumsum() * counts.sum()).astype(np.int64), prepend=0)
     n_times = n_wanted // np.maximum(counts, 1)
-    copies = np.zeros(
-        len(is_member), np.uint8 if n_times.max() < np.iinfo(np.uint8).max else np.uint32
-    )
+    dtype = np.uint8 if n_times.max() < np.iinfo(np.uint8).max else np.uint32
+    copies = np.zeros(len(is_member), dtype)
     fingerprints = train.fingerprints("pair")
     start = 0
     for source, count, wanted, times in zip(
@@ -100,9 +97,7 @@ def apply_shares(train: Split, sources: Sequence[Source], data: DataConfig) -> S
 def mixture(
     shares: Sequence[float | None], counts: npt.NDArray[np.int64], temperature: float
 ) -> npt.NDArray[np.float64]:
-    """The part of each source. Sources without a share have what the others leave, by their counts
-    and the temperature.
-    """
+    """The part of each source; those without a share divide the rest by counts and temperature."""
     weights = np.array(
         [
             0.0 if share is not None else count ** (1 / temperature)
@@ -112,6 +107,6 @@ def mixture(
     fixed = np.array([share or 0.0 for share in shares])
     rest = 1 - fixed.sum()
     parts: npt.NDArray[np.float64] = (
-        fixed / fixed.sum() if not weights.any() else fixed + rest * weights / weights.sum()
+        fixed + rest * weights / weights.sum() if weights.any() else fixed / fixed.sum()
     )
     return parts

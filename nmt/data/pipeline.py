@@ -1,11 +1,7 @@
-"""The steps of `nmt prepare`: read and clean, split, learn subwords, tokenize and count, write
-ids.
-"""
+"""The steps of `nmt prepare`: read, clean, split, learn subwords, tokenize, count, write ids."""
 
 import shutil
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, islice
 from pathlib import Path
@@ -20,22 +16,21 @@ from nmt.data import checks, encoding, mixing, splitting
 from nmt.data.corpus import SPLITS
 from nmt.data.encoding import TokenizedSide, TokenizerPlan, TokenTable
 from nmt.data.formats import Files, open_source
-from nmt.data.manifest import Counts, Figures, load_manifest
+from nmt.data.manifest import load_manifest
 from nmt.data.mixing import Source, Split
 from nmt.data.reading import (
     BEYOND_MAX_PAIRS,
     DROP_REASONS,
     DUPLICATE,
-    MAX_LISTED,
     Pair,
     Pairs,
-    PairsWriter,
+    Tally,
     read_pairs,
 )
 from nmt.data.splitting import Mask
 from nmt.data.workers import Workers
 from nmt.errors import DataError
-from nmt.files import check_content
+from nmt.files import check_content, explain_read_errors
 from nmt.lines import write_lines
 from nmt.text.normalization import REPAIRS
 from nmt.text.tokenizers import SIDES, Side, model_path
@@ -75,27 +70,38 @@ class Job:
         """A folder for temporary files."""
         return self.folder / "scratch"
 
-    @contextmanager
-    def bar(self, label: str, total: int, unit: str = " pairs") -> "Iterator[tqdm[Any]]":
-        with progress_bar(
+    def bar(self, label: str, total: int, unit: str = " pairs") -> "tqdm[Any]":
+        """A bar of the progress of a step."""
+        return progress_bar(
             total=total, desc=f"{label:<9}", unit=unit, unit_scale=True, disable=not self.show_bars
-        ) as bar:
-            yield bar
+        )
 
 
-def run_pipeline(job: Job) -> Figures:
-    """Write all files except the manifest into `job.folder`. Raises: DataError if the input cannot
-    be used.
+def run_pipeline(job: Job) -> dict[str, Any]:
+    """Write all files except the manifest into `job.folder`, and return the figures for it.
+
+    Returns:
+        counts: pairs `read` and `kept`, `dropped` by reason; sentences `repaired`, by repair; the
+            first `unreadable_lines`, by reason; and `sources`, if they have names.
+        splits: pairs and tokens of each. overlap: sentences that two of them share.
+        naive_leak: the part of the test pairs that a random split would leak; None if there was
+            nothing to split.
+        vocabulary: size and coverage, by side. tokenizers: signatures, by side.
+        ceiling: the best score that a model can reach on dev.
+
+    Raises:
+        DataError: the input cannot be used.
     """
     config, like = job.config, job.config.vocabulary.like
-    if like is not None:
-        _check_like(config, like)
+    given_vocabularies = None if like is None else _copy_like(config, like, job.folder)
     job.scratch.mkdir()
     pairs, sources, held_out = _read_sources(job)
-    dropped = sum((source.tally.dropped for source in sources), Counter[str]())
+    total = Tally()
+    for source in sources:
+        total.add(source.tally, source.name if len(sources) > 1 else None)
     naive_leak = None
     with job.bar("split", SPLIT_STEPS, " steps") as bar:
-        is_kept = _keep_pairs(pairs, config, dropped)
+        is_kept = _keep_pairs(pairs, config, total.dropped)
         bar.update()
         if held_out:
             splits = {"train": Split(pairs, is_kept, pairs, is_kept)}
@@ -110,45 +116,53 @@ def run_pipeline(job: Job) -> Figures:
             )
         bar.update()
         overlap = {
-            f"{one}-{other}": {side: _count_shared(splits, one, other, side) for side in SIDES}
+            f"{one}-{other}": {
+                side: splitting.count_shared(
+                    splits[one].fingerprints(side), splits[other].fingerprints(side)
+                )
+                for side in SIDES
+            }
             for one, other in combinations(splits, 2)
         }
         splits["train"] = mixing.apply_shares(splits["train"], sources, config.data)
         bar.update()
     for name in ("dev", "test"):
         _write_texts(splits[name].stream(), job.folder, name)
-    if TOKENIZERS[config.tokenizer.kind].trait("learned"):
-        if like is None:
-            _learn_tokenizers(job, splits["train"])
-        else:
-            _copy_models(job, like)
+    if like is None and TOKENIZERS[config.tokenizer.kind].trait("learned"):
+        _learn_tokenizers(job, splits["train"])
     tokenizers = encoding.plan_tokenizers(config, job.folder)
-    token_counts, vocabulary = _encode(job, splits, tokenizers)
+    token_counts, vocabulary = _encode(job, splits, tokenizers, given_vocabularies)
     signatures, ceiling = _tokenizer_ceiling(job, splits["dev"], tokenizers)
     shutil.rmtree(job.scratch)
-    repaired = Counter[str]()
-    for source in (*sources, *held_out.values()):
+    repaired = total.repaired
+    for source in held_out.values():
         repaired += source.tally.repaired
-    has_names = config.data.sources is not None
-    counts = Counts(
-        sum(source.tally.read for source in sources),
-        int(np.count_nonzero(is_kept)),
-        {reason: dropped[reason] for reason in DROP_REASONS},
-        {repair: repaired[repair] for repair in REPAIRS},
-        sources[0].tally.lines if len(sources) == 1 else _join_lines(sources),
-        _count_by_source(sources, splits, is_kept) if has_names else None,
-    )
-    sizes = {name: {"pairs": len(split), **token_counts[name]} for name, split in splits.items()}
-    return Figures(counts, sizes, overlap, naive_leak, vocabulary, signatures, ceiling)
+    counts = {
+        "read": total.read,
+        "kept": int(np.count_nonzero(is_kept)),
+        "dropped": {reason: total.dropped[reason] for reason in DROP_REASONS},
+        "repaired": {repair: repaired[repair] for repair in REPAIRS},
+        "unreadable_lines": total.lines,
+    }
+    if config.data.sources is not None:
+        counts["sources"] = _count_by_source(sources, splits, is_kept)
+    return {
+        "counts": counts,
+        "splits": {
+            name: {"pairs": len(split), **token_counts[name]} for name, split in splits.items()
+        },
+        "overlap": overlap,
+        "naive_leak": naive_leak,
+        "vocabulary": vocabulary,
+        "tokenizers": signatures,
+        "ceiling": ceiling,
+    }
 
 
 def _read_sources(job: Job) -> tuple[Pairs, list[Source], dict[str, Source]]:
-    """All training pairs; their sources, in the same order; and the dev and test sets with files of
-    their own.
-    """
+    """All training pairs; their sources, in the same order; dev and test if they have own files."""
     data = job.config.data
     languages = (data.src_language, data.tgt_language)
-    sources, held_out = list[Source](), dict[str, Source]()
     paths = {
         key: [path for paths in files.values() for path in paths]
         for key, files in job.files.items()
@@ -157,9 +171,9 @@ def _read_sources(job: Job) -> tuple[Pairs, list[Source], dict[str, Source]]:
     with job.bar("read", n_bytes, "B") as bar:
 
         def read(
-            key: str, config: SourceConfig, cleaning: CleaningConfig | None, output: PairsWriter
+            key: str, config: SourceConfig, cleaning: CleaningConfig | None, output: Pairs
         ) -> Source:
-            start = output.count
+            start = len(output)
             tally = read_pairs(
                 open_source(config, job.files[key], languages),
                 cleaning,
@@ -169,17 +183,17 @@ def _read_sources(job: Job) -> tuple[Pairs, list[Source], dict[str, Source]]:
                 languages=languages,
                 target_first=data.splits_as_opposite,
             )
-            name = key.removeprefix("sources.")
-            return Source(name, output.pairs(), slice(start, output.count), tally)
+            return Source(key.removeprefix("sources."), output, slice(start, len(output)), tally)
 
-        with PairsWriter(job.scratch / "source.tsv") as output:
-            for key, config in data.training_sources.items():
-                sources.append(read(key, config, data.cleaning, output))
-        pairs = output.pairs()
-        for name, source in {"dev": data.dev, "test": data.test}.items():
-            if source is not None:
-                with PairsWriter(job.scratch / f"{name}.tsv") as output:
-                    held_out[name] = read(name, source, None, output)
+        pairs = Pairs(job.scratch / "source.tsv")
+        sources = [
+            read(key, config, data.cleaning, pairs) for key, config in data.training_sources.items()
+        ]
+        held_out = {
+            name: read(name, config, None, Pairs(job.scratch / f"{name}.tsv"))
+            for name, config in {"dev": data.dev, "test": data.test}.items()
+            if config is not None
+        }
     if held_out:
         names = {name: ", ".join(map(str, paths[name])) for name in held_out}
         sets = {name: source.pairs.fingerprints for name, source in held_out.items()}
@@ -187,25 +201,10 @@ def _read_sources(job: Job) -> tuple[Pairs, list[Source], dict[str, Source]]:
     return pairs, sources, held_out
 
 
-def _join_lines(sources: Sequence[Source]) -> dict[str, list[str]]:
-    """The first unreadable lines of several sources, with the names of the sources."""
-    reasons = dict.fromkeys(reason for source in sources for reason in source.tally.lines)
-    return {
-        reason: [
-            f"{source.name}:{line}"
-            for source in sources
-            for line in source.tally.lines.get(reason, [])
-        ][:MAX_LISTED]
-        for reason in reasons
-    }
-
-
 def _count_by_source(
     sources: Sequence[Source], splits: Mapping[str, Split], is_kept: Mask
 ) -> dict[str, dict[str, int]]:
-    """How many pairs of each source there are, and where. training: with the copies that its share
-    makes.
-    """
+    """The pairs of each source, and where they are. training: with the copies that shares make."""
     copies = splits["train"].copies
 
     def count(mask: Mask | None, part: slice) -> int:
@@ -225,9 +224,7 @@ def _count_by_source(
 
 
 def _keep_pairs(pairs: Pairs, config: Config, dropped: dict[str, int]) -> Mask:
-    """Which pairs are kept: none twice, at most `data.max_pairs`. Counts the others in
-    `dropped`.
-    """
+    """Which pairs are kept: none twice, at most `data.max_pairs`. `dropped` counts the others."""
     fingerprints = pairs.fingerprints("pair")
     is_first = splitting.find_first(fingerprints)
     is_kept = is_first
@@ -267,10 +264,8 @@ def _split_pairs(
         is_member = members(split)
         # Files are often sorted by length; in random order the first N pairs are a fair sample.
         keys = splitting.random_keys(fingerprints[assigned == split], config.seed, name)
-        texts, lines = (
-            ["\t".join(pair) for pair in pairs.stream(is_member)],
-            job.scratch / f"{name}.tsv",
-        )
+        texts = ["\t".join(pair) for pair in pairs.stream(is_member)]
+        lines = job.scratch / f"{name}.tsv"
         write_lines(lines, (texts[index] for index in np.argsort(keys).tolist()))
         splits[name] = Split(pairs, is_member, Pairs(lines, len(texts)))
     return splits
@@ -279,46 +274,42 @@ def _split_pairs(
 def _write_texts(pairs: Iterable[Pair], folder: Path, name: str) -> dict[Side, Path]:
     """Write each side to its file, one sentence a line."""
     paths = {side: folder / f"{name}.{side}.txt" for side in SIDES}
-    with ExitStack() as stack:
-        files = [
-            stack.enter_context(path.open("w", encoding="utf-8", newline="\n"))
-            for path in paths.values()
-        ]
-        for pair in pairs:
-            for file, text in zip(files, pair, strict=True):
-                file.write(f"{text}\n")
+    with (
+        paths["src"].open("w", encoding="utf-8", newline="\n") as src_file,
+        paths["tgt"].open("w", encoding="utf-8", newline="\n") as tgt_file,
+    ):
+        for src, tgt in pairs:
+            src_file.write(f"{src}\n")
+            tgt_file.write(f"{tgt}\n")
     return paths
 
 
-def _check_like(config: Config, like: Path) -> None:
-    """Raises: DataError if `like` holds no vocabularies, or they were made with other settings."""
+def _copy_like(config: Config, like: Path, folder: Path) -> dict[Side, Vocabulary]:
+    """The vocabularies of `like`; its subword models are copied to `folder`.
+
+    Raises:
+        DataError: `like` lacks a file, a file is damaged, or they were made with other settings.
+    """
     like_config, this_config = load_manifest(like)["config"], config.to_dict()
+    is_opposite = like_config["data"]["direction"] == config.data.opposite_direction
     for section, key in (name.split(".") for name in LIKE_SETTINGS):
         expected, actual = like_config[section].get(key), this_config[section][key]
-        is_opposite = key == "direction" and expected == config.data.opposite_direction
-        if actual != expected and not is_opposite:
+        if actual != expected and not (key == "direction" and is_opposite):
             raise DataError(
                 f"vocabulary.like: {like} was prepared with {section}.{key} {expected}, but this "
-                f"configuration has {actual}; "
-                f"set it to {expected}"
+                f"configuration has {actual}; set it to {expected}"
             )
-
-
-def _sides_of_like(config: Config, like: Path) -> dict[Side, Side]:
-    """The side of `like` that has the language of each side."""
-    has_same_direction = load_manifest(like)["config"]["data"]["direction"] == config.data.direction
-    return {"src": "src", "tgt": "tgt"} if has_same_direction else {"src": "tgt", "tgt": "src"}
-
-
-def _copy_models(job: Job, like: Path) -> None:
-    """Raises: DataError if a subword model is missing or damaged."""
-    for side, like_side in _sides_of_like(job.config, like).items():
-        path = model_path(like, like_side)
-        if not path.exists():
-            advice = "set vocabulary.like to a complete run or prepared folder"
-            raise DataError(f"{path}: no such file; {advice}")
-        check_content(path, "set vocabulary.like to an intact run or prepared folder")
-        shutil.copyfile(path, model_path(job.folder, side))
+    advice = "set vocabulary.like to a complete run or prepared folder"
+    vocabularies: dict[Side, Vocabulary] = {}
+    for side, like_side in zip(SIDES, reversed(SIDES) if is_opposite else SIDES, strict=True):
+        vocabularies[side] = Vocabulary.load(like / f"{like_side}.vocab.txt")
+        if TOKENIZERS[config.tokenizer.kind].trait("learned"):
+            path = model_path(like, like_side)
+            with explain_read_errors(path, f"; {advice}"):
+                check_content(path, advice)
+                model = path.read_bytes()
+            model_path(folder, side).write_bytes(model)
+    return vocabularies
 
 
 def _learn_tokenizers(job: Job, train: Split) -> None:
@@ -341,7 +332,10 @@ def _learn_tokenizers(job: Job, train: Split) -> None:
 
 
 def _encode(
-    job: Job, splits: dict[str, Split], tokenizers: dict[Side, TokenizerPlan]
+    job: Job,
+    splits: dict[str, Split],
+    tokenizers: dict[Side, TokenizerPlan],
+    given_vocabularies: dict[Side, Vocabulary] | None,
 ) -> tuple[dict[str, dict[str, Any]], dict[Side, dict[str, Any]]]:
     """Tokenize, count tokens, write vocabularies and ids.
 
@@ -355,56 +349,46 @@ def _encode(
             tokenized[name] = {
                 side: TokenizedSide(job.scratch / f"{name}.{side}.numbers") for side in SIDES
             }
-            pairs, count = splits[name].stream(), name == "train"
             encoding.tokenize(
-                pairs, tokenized[name], tables, tokenizers, job.workers, bar.update, count=count
+                splits[name].stream(),
+                tokenized[name],
+                tables,
+                tokenizers,
+                job.workers,
+                bar.update,
+                count=name == "train",
             )
-    like = job.config.vocabulary.like
-    if like is None:
-        vocabularies = encoding.build_vocabularies(job.config, tables)
-    else:
-        sides = _sides_of_like(job.config, like)
-        vocabularies = {side: Vocabulary.load(like / f"{sides[side]}.vocab.txt") for side in SIDES}
+    vocabularies = given_vocabularies or encoding.build_vocabularies(job.config, tables)
     figures: dict[Side, dict[str, Any]] = {}
     with job.bar("write", len(SIDES) * sum(map(len, splits.values()))) as bar:
         for side in SIDES:
             vocabularies[side].save(job.folder / f"{side}.vocab.txt")
             ids = tables[side].ids(vocabularies[side])
-            stems = {name: job.folder / f"{name}.{side}" for name in SPLITS}
             known = {
-                name: encoding.write_ids(tokenized[name][side], ids, stem, bar.update)
-                for name, stem in stems.items()
+                name: encoding.write_ids(
+                    tokenized[name][side], ids, job.folder / f"{name}.{side}", bar.update
+                )
+                for name in SPLITS
             }
-            figures[side] = {
-                "size": len(vocabularies[side]),
-                "coverage": known["dev"] / max(1, tokenized["dev"][side].counts["tokens"]),
-            }
-            checks.check_vocabulary(
-                side, len(vocabularies[side]) - len(SPECIALS), figures[side]["coverage"]
-            )
+            size, n_tokens = len(vocabularies[side]), tokenized["dev"][side].counts["tokens"]
+            coverage = known["dev"] / max(1, n_tokens)
+            figures[side] = {"size": size, "coverage": coverage}
+            checks.check_vocabulary(side, size - len(SPECIALS), coverage)
     return {
         name: {side: sentences.counts for side, sentences in sides.items()}
         for name, sides in tokenized.items()
     }, figures
 
 
-def _count_shared(splits: Mapping[str, Split], one: str, other: str, side: Side) -> int:
-    """The number of different sentences of a side that two splits share."""
-    return splitting.count_shared(splits[one].fingerprints(side), splits[other].fingerprints(side))
-
-
 def _tokenizer_ceiling(
     job: Job, dev: Split, tokenizers: dict[Side, TokenizerPlan]
 ) -> tuple[dict[Side, str], dict[str, Any]]:
-    """The signatures of the tokenizers, and the score of `join(split(reference))`, on the first
-    `MAX_CEILING_PAIRS` of dev.
-    """
+    """The signatures of the tokenizers, and the score of `join(split(reference))` on dev."""
     references = [tgt for _, tgt in islice(dev.stream(), MAX_CEILING_PAIRS)]
     texts: dict[Side, list[str]] = {"src": [], "tgt": references}
-    futures = {
-        side: job.workers.submit(encoding.detokenize, tokenizers[side], texts[side])
+    results = {
+        side: job.workers.submit(encoding.detokenize, tokenizers[side], texts[side]).result()
         for side in SIDES
     }
-    results = {side: future.result() for side, future in futures.items()}
     signatures = {side: signature for side, (signature, _) in results.items()}
     return signatures, job.score(results["tgt"][1], references)

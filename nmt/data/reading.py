@@ -1,13 +1,14 @@
-"""Read a source: decode and clean the pairs, count the drops, and write the rest to one file of
-lines `source<TAB>target`. Every drop is counted under its reason.
+"""Read a source: decode and clean its pairs, and write them to a file of `source<TAB>target` lines.
+
+Every pair that is dropped is counted under its reason.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import islice, repeat
 from pathlib import Path
-from typing import Self, get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -43,8 +44,7 @@ UNREADABLE = (UNDECODABLE, TOO_FEW_COLUMNS, BAD_RECORD)
 CLEANED = (EMPTY_SOURCE, EMPTY_TARGET, TOO_LONG, LENGTH_RATIO)
 DROP_REASONS = (*UNREADABLE, *CLEANED, DUPLICATE, BEYOND_MAX_PAIRS)
 
-# Added to both lengths, so that short pairs may differ more: "Hi." can be "Guten Tag, die
-# Herrschaften."
+# Added to both lengths, so that short pairs may differ more.
 RATIO_SLACK = 10
 
 Pair = tuple[str, str]
@@ -74,8 +74,7 @@ class Tally:
         lines: the first line numbers of unreadable rows, by reason; with the name of the file if
             there are several.
         first_problem: what is wrong with the first row that can be decoded but has no pair.
-        non_ascii: decoded rows that are not only ASCII. copies: pairs whose sides count as the same
-            sentence.
+        non_ascii: decoded rows that are not only ASCII.
     """
 
     read: int = 0
@@ -84,24 +83,21 @@ class Tally:
     lines: dict[str, list[int | str]] = field(default_factory=dict)
     first_problem: str | None = None
     non_ascii: int = 0
-    copies: int = 0
 
-    def add(self, other: "Tally") -> None:
+    def add(self, other: "Tally", name: str | None = None) -> None:
+        """Add the counts of `other`. name: of its file or source, to stand before line numbers."""
         self.read += other.read
         self.dropped += other.dropped
         self.repaired += other.repaired
         for reason, lines in other.lines.items():
-            self.lines[reason] = [*self.lines.get(reason, []), *lines][:MAX_LISTED]
+            named = lines if name is None else [f"{name}:{line}" for line in lines]
+            self.lines[reason] = [*self.lines.get(reason, []), *named][:MAX_LISTED]
         self.first_problem = self.first_problem or other.first_problem
         self.non_ascii += other.non_ascii
-        self.copies += other.copies
 
 
-@dataclass(frozen=True)
-class CleanedChunk:
-    """Some rows after cleaning: lines for the file, the fingerprints of `KINDS` for each line, and
-    the counts.
-    """
+class CleanedChunk(NamedTuple):
+    """Rows after cleaning: lines for the file, the fingerprints of `KINDS` of each, the counts."""
 
     lines: str
     fingerprints: bytes
@@ -114,9 +110,9 @@ class Pairs:
     Samples and splits depend on the fingerprints of whole pairs.
     """
 
-    def __init__(self, path: Path, count: int) -> None:
-        self.path = path
-        self._count = count
+    def __init__(self, path: Path, count: int = 0) -> None:
+        """`count`: how many pairs the files hold already."""
+        self.path, self._count = path, count
 
     def __len__(self) -> int:
         return self._count
@@ -134,52 +130,25 @@ class Pairs:
         return result
 
     def stream(self, copies: npt.NDArray[np.generic] | None = None) -> Iterator[Pair]:
-        """The pairs in order, each as many times as its number in `copies` says (0 or False: not at
-        all); by default once.
-        """
+        """The pairs in order, each as often as `copies` says; by default once."""
         with self.path.open(encoding="utf-8", newline="\n") as file:
+            if copies is None:
+                yield from map(_to_pair, islice(file, len(self)))
+                return
             for block in blocks(len(self)):
-                numbers = (
-                    np.ones(block.stop - block.start, np.int8) if copies is None else copies[block]
-                )
-                for number, line in zip(
-                    numbers.tolist(), file, strict=False
-                ):  # not strict: the file continues after the block
-                    for _ in range(number):
-                        yield _to_pair(line)
+                # Not strict: the file continues after the block.
+                for number, line in zip(copies[block].tolist(), file, strict=False):
+                    yield from repeat(_to_pair(line), number)
 
-
-class PairsWriter:
-    """Writes `Pairs`, in a `with` block."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._files = ExitStack()
-        self.count = 0
-
-    def __enter__(self) -> Self:
-        self._lines = self._files.enter_context(
-            self._path.open("w", encoding="utf-8", newline="\n")
-        )
-        self._fingerprints = [
-            self._files.enter_context(_fingerprint_file(self._path, kind).open("wb"))
-            for kind in KINDS
-        ]
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._files.close()
-
-    def write(self, chunk: "CleanedChunk") -> None:
-        self._lines.write(chunk.lines)
+    def append(self, chunk: CleanedChunk) -> None:
+        """Write the pairs of a chunk to the ends of the files."""
+        with self.path.open("a", encoding="utf-8", newline="\n") as lines:
+            lines.write(chunk.lines)
         columns = np.frombuffer(chunk.fingerprints, "<u8").reshape(-1, len(KINDS))
-        self.count += len(columns)
-        for file, column in zip(self._fingerprints, columns.T, strict=True):
-            file.write(column.tobytes())
-
-    def pairs(self) -> Pairs:
-        """All that has been written; call it after the block."""
-        return Pairs(self._path, self.count)
+        self._count += len(columns)
+        for kind, column in zip(KINDS, columns.T, strict=True):
+            with _fingerprint_file(self.path, kind).open("ab") as file:
+                file.write(column.tobytes())
 
 
 def _fingerprint_file(path: Path, kind: Kind) -> Path:
@@ -187,30 +156,15 @@ def _fingerprint_file(path: Path, kind: Kind) -> Path:
 
 
 def _to_pair(line: str) -> Pair:
-    src, _, tgt = line.removesuffix("\n").partition("\t")
+    src, tgt = line.removesuffix("\n").split("\t")
     return src, tgt
-
-
-class _Sample:
-    """Evenly spaced pairs of a stream: every second, fourth, eighth ... one, so that they stay
-    few.
-    """
-
-    def __init__(self) -> None:
-        self.pairs: list[Pair] = []
-        self._step = 1
-
-    def add(self, lines: str) -> None:
-        self.pairs += map(_to_pair, lines.split("\n")[: -1 : self._step])
-        while len(self.pairs) > 2 * CHECKED_PAIRS:
-            self.pairs, self._step = self.pairs[::2], 2 * self._step
 
 
 def read_pairs(
     sources: Sequence[PairSource],
     config: CleaningConfig | None,
     workers: Workers,
-    output: PairsWriter,
+    output: Pairs,
     advance: Callable[[int], object],
     *,
     languages: Languages = ("", ""),
@@ -229,7 +183,9 @@ def read_pairs(
         DataError: no row can be used, a row of a dev or test set cannot be read, most rows of a
             file have another encoding, the languages are swapped, or the sides are shifted.
     """
-    total, count_before, sample = Tally(), output.count, _Sample()
+    total, count_before = Tally(), len(output)
+    # Evenly spaced pairs: every second, fourth, eighth ... one, so that they stay few.
+    sample, step = list[Pair](), 1
     for source in sources:
         calls = (
             (source, config, rows, source.first_line + index * CHUNK_ROWS, languages, target_first)
@@ -237,35 +193,31 @@ def read_pairs(
         )
         tally = Tally()
         for chunk in workers.map(clean_rows, calls):
-            output.write(chunk)
+            output.append(chunk)
             tally.add(chunk.tally)
-            sample.add(chunk.lines)
+            sample += map(_to_pair, chunk.lines.split("\n")[:-1:step])
+            while len(sample) > 2 * CHECKED_PAIRS:
+                sample, step = sample[::2], 2 * step
         undecodable = tally.lines.get(UNDECODABLE, [])
         checks.check_encoding(source.name, tally.dropped[UNDECODABLE], tally.non_ascii, undecodable)
-        if len(sources) > 1:
-            for reason, lines in tally.lines.items():
-                tally.lines[reason] = [f"{source.name}:{line}" for line in lines]
-        total.add(tally)
-    n_others, n_kept = len(sources) - 1, output.count - count_before
+        total.add(tally, source.name if len(sources) > 1 else None)
+    n_others = len(sources) - 1
     name = f"{sources[0].name} and {n_others} more files" if n_others else sources[0].name
-    if not n_kept:
+    if len(output) == count_before:
         raise DataError(_nothing_usable(name, total))
     checks.check_dropped(name, total.dropped, total.read)
-    checks.check_copies(name, total.copies, n_kept)
-    checks.check_languages(name, sample.pairs, languages)
+    checks.check_languages(name, sample, languages)
     return total
 
 
 def _nothing_usable(name: str, tally: Tally) -> str:
     without_pair = tally.dropped[TOO_FEW_COLUMNS] + tally.dropped[BAD_RECORD]
     if tally.first_problem is not None and tally.dropped.total() == without_pair:
-        problem = f"no row can be used: {tally.first_problem}"
-        return f"{name}: {problem}; check `format` in the configuration"
+        return f"{name}: no row can be used: {tally.first_problem}; check `format`"
     if not tally.read:
         return f"{name}: holds no pairs"
     dropped = ", ".join(f"{count:,} {reason}" for reason, count in tally.dropped.items())
-    problem = f"all {tally.read:,} pairs were dropped: {dropped}"
-    return f"{name}: {problem}; check the file, and data.cleaning"
+    return f"{name}: all {tally.read:,} pairs were dropped: {dropped}; check it and data.cleaning"
 
 
 def clean_rows(
@@ -276,14 +228,13 @@ def clean_rows(
     languages: Languages = ("", ""),
     target_first: bool = False,
 ) -> CleanedChunk:
-    """Runs in a worker: decode and clean `rows`, which begin on line `first_line`. languages,
-    target_first: see `read_pairs`.
+    """Runs in a worker: decode and clean `rows`, which begin on line `first_line`.
+
+    Args:
+        languages, target_first: see `read_pairs`.
     """
-    tally = Tally(read=len(rows))
-    lines: list[str] = []
-    fingerprints: list[bytes] = []
-    decoded: list[Pair] = []
-    kept: list[Pair] = []
+    tally, fingerprints = Tally(read=len(rows)), list[bytes]()
+    decoded, kept = list[Pair](), list[Pair]()
     for line, row in enumerate(rows, start=first_line):
         pair = _decode(source, row, line, tally, strict=config is None)
         if pair is None:
@@ -296,30 +247,26 @@ def clean_rows(
             continue
         tally.repaired.update(src_repairs)
         tally.repaired.update(tgt_repairs)
-        whole = f"{tgt}\t{src}" if target_first else f"{src}\t{tgt}"
         kept.append((src, tgt))
-        lines.append(f"{src}\t{tgt}\n")
-        keys = sentence_key(src), sentence_key(tgt)
-        tally.copies += keys[0] == keys[1] != ""
-        fingerprints += map(fingerprint, (whole, *keys))
+        whole = f"{tgt}\t{src}" if target_first else f"{src}\t{tgt}"
+        fingerprints += map(fingerprint, (whole, sentence_key(src), sentence_key(tgt)))
     tally.non_ascii = sum(not (src.isascii() and tgt.isascii()) for src, tgt in decoded)
     line_range = first_line, first_line + len(rows) - 1
     checks.check_order(source.name, source.unit, line_range, languages, kept, decoded)
-    return CleanedChunk("".join(lines), b"".join(fingerprints), tally)
+    lines = "".join(f"{src}\t{tgt}\n" for src, tgt in kept)
+    return CleanedChunk(lines, b"".join(fingerprints), tally)
 
 
 def _decode(source: PairSource, row: RawRow, line: int, tally: Tally, strict: bool) -> Pair | None:
-    """The pair of a row; None if it cannot be read, which is then counted in `tally`. Raises:
-    DataError instead if `strict`.
-    """
+    """The pair of a row. One that cannot be read is counted (None), or an error if `strict`."""
     try:
         return source.pair(row)
     except UnicodeDecodeError as error:
         reason = UNDECODABLE
         problem = f"{source.unit} {line} is not UTF-8 ({error.reason} at byte {error.start + 1})"
     except NoPairError as error:
-        reason = error.reason
-        problem = f"{source.unit} {line} {error.detail}, expected {source.expected}"
+        reason, detail = error.args
+        problem = f"{source.unit} {line} {detail}, expected {source.expected}"
         tally.first_problem = tally.first_problem or problem
     if strict:
         raise DataError(

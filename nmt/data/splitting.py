@@ -1,5 +1,6 @@
-"""Splits that share no sentence: pairs linked by a common source or target stay together. The order
-of the input has no effect.
+"""Splits that share no sentence: pairs linked by a common source or target stay together.
+
+The order of the input has no effect.
 
 Sentences are known only by 64-bit fingerprints, so a hundred million pairs fit into memory as
 arrays: no function here needs more than 32 bytes a pair beyond its arguments. Work on whole arrays
@@ -22,9 +23,7 @@ TRAIN, DEV, TEST = 0, 1, 2
 
 BLOCK = 1 << 20  # numbers at once
 
-Kind = Literal[
-    "pair", "src", "tgt"
-]  # of fingerprints: of the whole pair, of the key of its source, of that of its target
+Kind = Literal["pair", "src", "tgt"]  # a fingerprint of the whole pair, or the key of a side
 Fingerprints = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.signedinteger[Any]]
 Mask = npt.NDArray[np.bool_]
@@ -39,15 +38,10 @@ _FASTER = re.compile(r"[\W_]+")  # equal for characters before `FIRST_VOWEL_SIGN
 
 
 def sentence_key(text: str) -> str:
-    """Equal for sentences that count as the same: case-folded letters (with vowel signs) and
-    digits; the text if it has none.
-    """
+    """Equal for sentences that count as the same: their letters and digits, without case."""
     folded = text.casefold()
-    pattern = (
-        _FASTER
-        if folded.isascii() or max(folded, default="") < FIRST_VOWEL_SIGN
-        else _NOT_LETTER_OR_DIGIT
-    )
+    is_simple = folded.isascii() or max(folded, default="") < FIRST_VOWEL_SIGN
+    pattern = _FASTER if is_simple else _NOT_LETTER_OR_DIGIT
     return pattern.sub("", folded) or text
 
 
@@ -63,8 +57,7 @@ def blocks(count: int) -> Iterator[slice]:
 
 
 def random_keys(fingerprints: Fingerprints, seed: int, purpose: str) -> Fingerprints:
-    """Keys to sort by for a random order that depends on the seed and the purpose, not on the order
-    of `fingerprints`.
+    """Keys to sort by for a random order: it depends on the seed and the purpose alone.
 
     Different fingerprints have different keys.
     """
@@ -97,9 +90,8 @@ def number_sentences(fingerprints: Fingerprints) -> Numbers:
     """A number for each sentence, equal for equal sentences: 0, 1, ..."""
     order = np.argsort(fingerprints)
     starts = _starts_run(fingerprints, order)
-    dtype = np.dtype(
-        np.int32 if len(fingerprints) < 1 << 30 else np.int64
-    )  # the nodes of both sides must fit
+    # The nodes of both sides must fit.
+    dtype = np.dtype(np.int32 if len(fingerprints) < 1 << 30 else np.int64)
     ascending: Numbers = np.cumsum(starts, dtype=dtype)
     ascending -= 1
     numbers: Numbers = np.empty(len(fingerprints), dtype)
@@ -113,9 +105,8 @@ def connected_components(src: Numbers, tgt: Numbers) -> Numbers:
     src, tgt: the number of each pair's source and target, see `number_sentences`.
     """
     n_sources = int(src.max()) + 1
-    labels: Numbers = np.arange(
-        n_sources + int(tgt.max()) + 1, dtype=src.dtype
-    )  # of the sources, then of the targets
+    # Of the sources, then of the targets.
+    labels: Numbers = np.arange(n_sources + int(tgt.max()) + 1, dtype=src.dtype)
     is_final = False
     while not is_final:
         # Each label is the root of a tree of nodes. Hook each root under the lowest root that a
@@ -159,16 +150,13 @@ def assign_splits(
             sentences.
     """
     if config.dev + config.test >= len(pairs):
-        sizes_text = f"dev {config.dev:,} + test {config.test:,}"
         raise DataError(
-            f"data.split: {sizes_text} leave no training data, there are only {len(pairs):,} "
-            "pairs; lower both"
+            f"data.split: dev {config.dev:,} + test {config.test:,} leave no training data, there "
+            f"are only {len(pairs):,} pairs; lower both"
         )
     n_labels = int(component.max()) + 1  # some labels have no pairs
-    sizes, lowest = (
-        np.zeros(n_labels, component.dtype),
-        np.full(n_labels, np.iinfo(np.uint64).max, np.uint64),
-    )
+    sizes = np.zeros(n_labels, component.dtype)
+    lowest = np.full(n_labels, np.iinfo(np.uint64).max, np.uint64)
     for block in blocks(len(pairs)):
         np.add.at(sizes, component[block], 1)
         np.minimum.at(lowest, component[block], pairs[block])
@@ -186,8 +174,7 @@ def assign_splits(
             n_pairs = len(pairs) if is_eligible is None else int(np.count_nonzero(is_eligible))
             raise DataError(
                 f"data.split.{name}: {size:,} of {n_pairs:,} pairs are needed, but only "
-                f"{n_filled:,} share no sentence with the "
-                "others; choose a smaller size"
+                f"{n_filled:,} share no sentence with the others; choose a smaller size"
             )
     return assigned
 
@@ -199,9 +186,7 @@ def _fill_split(
     split: int,
     size: int,
 ) -> int:
-    """Move components from TRAIN to `split` until it has `size` pairs, small components first.
-    Returns its number of pairs.
-    """
+    """Move components, small ones first, to `split` until it has `size` pairs; how many it has."""
     n_filled = 0
     for share in _MAX_GROUP_SHARES:
         max_group = max(1, int(share * size))
@@ -220,16 +205,14 @@ def _fill_split(
 
 
 def naive_leak(pairs: Fingerprints, sides: Iterable[Fingerprints], config: SplitConfig) -> float:
-    """The share of test pairs with a sentence in train if the pairs were split at random into the
-    same sizes.
+    """The share of test pairs with a sentence in train if pairs were split at random.
 
-    sides: the source keys, then the target keys.
+    Args:
+        sides: the source keys, then the target keys.
     """
     keys = random_keys(pairs, config.seed, "naive")
-    is_test, is_train = (
-        keys <= _bound(keys, config.test),
-        keys > _bound(keys, config.test + config.dev),
-    )
+    is_test = keys <= _bound(keys, config.test)
+    is_train = keys > _bound(keys, config.test + config.dev)
     del keys
     leaks = np.zeros(np.count_nonzero(is_test), np.bool_)
     for side in sides:

@@ -1,6 +1,4 @@
-"""Normalization: one line of text in Unicode NFC, without invisible characters. Each kind of repair
-has a name, to be counted.
-"""
+"""Normalization: one line of text in Unicode NFC, without invisible characters."""
 
 import re
 import unicodedata
@@ -17,7 +15,6 @@ REPAIRS = (CONTROL_CHARACTERS, WHITE_SPACE, UNICODE_NFC)
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]+"
 )
-
 
 FIRST_VOWEL_SIGN = "\u0900"
 
@@ -38,9 +35,7 @@ WORD_CHARACTERS = rf"\w{_vowel_signs()}"
 
 
 def normalize(text: str) -> str:
-    """One line in Unicode NFC without invisible characters, words separated by one space each, no
-    space at the ends.
-    """
+    """One line in Unicode NFC without invisible characters, words separated by one space each."""
     return text if _is_normal(text) else normalize_and_report(text)[0]
 
 

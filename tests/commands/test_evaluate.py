@@ -248,9 +248,8 @@ def test_files_after_the_first_reference_are_references_and_folders_are_runs(
     ("hypotheses", "references", "options", "message"),
     [
         (["a", "b"], ["a"], [], "{r} has 1 lines, but {h} has 2"),
-        ([""], ["a"], [], "{h} has 1 lines, all of them empty; there is nothing to score"),
-        ([], ["a"], [], "{h} is empty; there is nothing to score"),
-        (["a"], [" "], [], "{r} has 1 lines, all of them empty; there is nothing to score"),
+        ([""], ["a"], [], "{h} has only empty lines; there is nothing to score"),
+        (["a"], [" "], [], "{r} has only empty lines; there is nothing to score"),
         (
             ["a"],
             ["a"],

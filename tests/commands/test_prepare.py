@@ -16,7 +16,6 @@ from nmt.commands import prepare
 from nmt.data.corpus import Corpus, read_sentences
 from nmt.data.manifest import PREPARED_FILES, load_manifest
 from nmt.data.splitting import sentence_key
-from nmt.errors import DataError
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
 from tests.toy import configure, contents, sentence_pairs, write_table
@@ -133,15 +132,6 @@ def test_the_order_of_the_input_changes_no_split(tmp_path: Path, table: Path) ->
         assert sets[0] == sets[1]
 
 
-def test_a_joint_vocabulary_is_the_same_on_both_sides(tmp_path: Path, table: Path) -> None:
-    config = configure(table, tokenizer={"kind": "bpe", "size": 80}, vocabulary={"joint": True})
-    prepare.run(config, tmp_path / "toy")
-    files = contents(tmp_path / "toy")
-    assert files["src.vocab.txt"] == files["tgt.vocab.txt"]
-    assert files["src.spm.model"] == files["tgt.spm.model"]
-    assert Vocabulary.load(tmp_path / "toy" / "src.vocab.txt").ids(["▁Der", "▁The"]).count(1) == 0
-
-
 def test_rare_words_are_unknown_and_coverage_says_how_many(tmp_path: Path, table: Path) -> None:
     config = configure(table, tokenizer={"kind": "words"}, vocabulary={"max_size": 10})
     manifest = prepare.run(config, tmp_path / "toy")
@@ -233,18 +223,6 @@ def test_dev_and_test_files_are_used_whole_and_their_overlap_is_reported(
     ]
     assert "1 between the splits: train-dev 1 source, 0 target" in prepare.summary(manifest)
     assert len(Corpus.load(tmp_path / "toy", "dev").tgt[1]) == 0
-
-
-def test_damaged_dev_and_test_files_are_refused(tmp_path: Path, given: dict[str, Any]) -> None:
-    with (tmp_path / "dev.en").open("ab") as file:
-        file.write(b"\xff\n")
-    with pytest.raises(DataError, match=r"dev\.en has 3 lines, but .*dev\.de has 2"):
-        prepare.run(configure(Path(), data=given), tmp_path / "toy")
-    with (tmp_path / "dev.de").open("ab") as file:
-        file.write(b"x\n")
-    with pytest.raises(DataError, match=r"dev\.en and .*dev\.de: line 3 is not UTF-8"):
-        prepare.run(configure(Path(), data=given), tmp_path / "toy")
-    assert not (tmp_path / "toy").exists()
 
 
 def test_the_summary_is_a_short_table(tmp_path: Path, table: Path) -> None:

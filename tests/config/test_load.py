@@ -60,7 +60,7 @@ def test_missing_file(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is a folder; name a YAML file"):
+    with pytest.raises(ConfigError, match=r"cannot be read \(Is a directory\)"):
         load(tmp_path)
 
 
@@ -127,13 +127,6 @@ def test_a_message_shows_only_the_beginning_of_a_long_value(tmp_path: Path) -> N
 
 
 # Overrides
-
-
-def test_an_override_of_a_key_nested_too_deep() -> None:
-    with pytest.raises(
-        ConfigError, match=r"^--set a\.a\.a\.\.\.: nested more than 50 deep; there is no such key$"
-    ):
-        load(MINIMAL, [f"{'a.' * 20_000}a=1"])
 
 
 @pytest.mark.parametrize(

@@ -64,13 +64,6 @@ def test_n_shards_form_a_batch_of_n_times_the_size(
     )
 
 
-@given(lengths, st.integers(1, 60))
-def test_batches_do_not_exceed_their_size(pairs: list[tuple[int, int]], size: int) -> None:
-    assert all(len(batch) <= size for batch in plan(pairs, BatchConfig(size=size)))
-    for batch in plan(pairs, BatchConfig(size=size, unit="tokens")):
-        assert len(batch) == 1 or len(batch) * max(pairs[index][1] + 1 for index in batch) <= size
-
-
 @given(st.lists(st.integers(0, 30), max_size=60), st.integers(1, 9), st.integers(1, 100))
 def test_each_batch_is_as_large_as_its_limits_allow(
     costs: list[int], max_items: int, max_padded: int
@@ -85,12 +78,6 @@ def test_each_batch_is_as_large_as_its_limits_allow(
     assert [cost for batch in batches for cost in batch] == costs
     assert all(batch and fits(batch) for batch in batches)
     assert not any(fits([*batch, following[0]]) for batch, following in pairwise(batches))
-
-
-@given(lengths)
-def test_the_order_depends_on_seed_and_epoch_alone(pairs: list[tuple[int, int]]) -> None:
-    config = BatchConfig(size=4)
-    assert plan(pairs, config, (3, 2)) == plan(pairs, config, (3, 2))
 
 
 def test_epochs_and_seeds_differ() -> None:
@@ -203,13 +190,6 @@ def test_each_pair_is_in_one_part_of_bounded_size(
     assert ranges(parts) == ranges(divide(n_pairs, part_pairs, range_pairs, seed=seed, epoch=epoch))
     assert len({part.key(seed) for part in parts}) == len(parts)
     assert parts[0].key(seed) == (seed, epoch)
-
-
-def test_epochs_and_seeds_divide_the_corpus_in_other_ways() -> None:
-    divisions = [
-        ranges(divide(1000, 100, 10, seed=seed, epoch=epoch)) for seed in (1, 2) for epoch in (0, 1)
-    ]
-    assert all(one != other for i, one in enumerate(divisions) for other in divisions[:i])
 
 
 def test_up_to_the_limit_the_corpus_is_one_part() -> None:

@@ -119,31 +119,15 @@ def test_the_content_of_large_files_is_not_read(
     assert Sequences.load(tmp_path / "train.src")[0][-1] == 1
     path.write_bytes(content + b"\0")
     with pytest.raises(
-        DataError, match=f"damaged, has {len(content) + 1:,} bytes instead of {len(content):,}"
+        DataError, match=rf"damaged \(has {len(content) + 1:,} bytes instead of {len(content):,}"
     ):
         Sequences.load(tmp_path / "train.src")
-
-
-def test_a_corpus_has_two_sides(tmp_path: Path) -> None:
-    write(tmp_path / "dev.src", SENTENCES)
-    write(tmp_path / "dev.tgt", SENTENCES[::-1])
-    corpus = Corpus.load(tmp_path, "dev")
-    assert len(corpus) == 3
-    assert (corpus.src[0].tolist(), corpus.tgt[0].tolist()) == ([5, 6, 7], [4])
 
 
 def test_sides_of_different_length_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "dev.src", SENTENCES)
     write(tmp_path / "dev.tgt", SENTENCES[:2])
     with pytest.raises(DataError, match="damaged, dev has 3 source and 2 target sentences"):
-        Corpus.load(tmp_path, "dev")
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    write(tmp_path / "dev.src", SENTENCES)
-    with pytest.raises(
-        DataError, match=r"dev\.tgt\.npy: no such file; run `nmt prepare -c \.\.\.` first"
-    ):
         Corpus.load(tmp_path, "dev")
 
 

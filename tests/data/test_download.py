@@ -80,10 +80,6 @@ def test_a_file_is_downloaded_once_and_under_its_name(server: Server) -> None:
     assert server.requests[0][1].startswith("nmt/")
 
 
-def test_the_same_name_from_elsewhere_is_another_file(server: Server) -> None:
-    assert cache_path(server.url("/a/deu.zip")) != cache_path(server.url("/b/deu.zip"))
-
-
 @pytest.mark.parametrize("faults", [[503], ["short"], [500, "short", 429]])
 def test_a_failing_server_is_retried(server: Server, faults: list[int | str]) -> None:
     server.faults = list(faults)

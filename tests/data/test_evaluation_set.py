@@ -31,18 +31,11 @@ def test_the_message_about_different_lengths_names_both_files(tmp_path: Path) ->
     assert str(caught.value) == f"{b} has 1 lines, but {first} has 2"
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("", "is empty; there is nothing to score"),
-        ("\n \n", "has 2 lines, all of them empty; there is nothing to score"),
-    ],
-)
-def test_empty_files_are_refused(tmp_path: Path, text: str, problem: str) -> None:
+@pytest.mark.parametrize("text", ["", "\n \n"])
+def test_empty_files_are_refused(tmp_path: Path, text: str) -> None:
     path = write(tmp_path / "h", text)
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=r"h has only empty lines; there is nothing to score"):
         read_texts(path)
-    assert str(caught.value) == f"{path} {problem}"
 
 
 def test_the_digest_depends_on_every_text_and_its_position() -> None:

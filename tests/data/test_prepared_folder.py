@@ -122,35 +122,6 @@ def test_a_preparation_of_another_version_is_refused(tmp_path: Path, table: Path
         prepare.run(configure(table), folder)
 
 
-def test_a_file_with_another_hash_is_refused(tmp_path: Path, table: Path) -> None:
-    source = {"format": "manythings", "path": str(table), "sha256": "0" * 64}
-    with pytest.raises(
-        DataError,
-        match=rf"deu\.txt: its SHA-256 is [0-9a-f]{{64}}, but the configuration expects {'0' * 64}",
-    ):
-        prepare.run(configure(table, data={"source": source}), tmp_path / "toy")
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("absent.txt", "no such file; check the path under data.source"),
-        ("", "is a folder, not a file"),
-    ],
-)
-def test_a_missing_source_file_is_refused(tmp_path: Path, name: str, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        prepare.run(configure(tmp_path / name), tmp_path / "toy")
-    assert not (tmp_path / "toy").exists()
-
-
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, table: Path) -> None:
-    with pytest.raises(
-        DataError, match=r"toy: cannot be written \((Not a directory|File exists)\)"
-    ):
-        prepare.run(configure(table), table / "toy")
-
-
 def test_a_full_disk_is_reported_in_one_line(
     tmp_path: Path, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

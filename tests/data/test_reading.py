@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nmt.config.schema import CleaningConfig, SourceConfig
 from nmt.data import formats, reading
 from nmt.data.formats import TableSource, open_source
-from nmt.data.reading import Pairs, PairsWriter, Tally, clean_rows, read_pairs
+from nmt.data.reading import Pairs, Tally, clean_rows, read_pairs
 from nmt.data.workers import Workers, start_workers
 from nmt.errors import DataError
 from nmt.text import normalization
@@ -63,9 +63,9 @@ class Reader:
     def __call__(self, content: bytes, rules: CleaningConfig | None = RULES) -> "Result":
         self.path.write_bytes(content)
         source = TableSource(self.path, None, 0, 1)
-        with PairsWriter(self.path.with_name("out.tsv")) as output:
-            tally = read_pairs([source], rules, self.workers, output, self.steps.append)
-        return Result(output.pairs(), tally)
+        output = Pairs(self.path.with_name("out.tsv"))
+        tally = read_pairs([source], rules, self.workers, output, self.steps.append)
+        return Result(output, tally)
 
 
 @dataclass
@@ -145,10 +145,8 @@ def test_the_place_of_swapped_languages_is_named(
     right, swapped = b"the dog and the cat\tder Hund und die Katze\n", b"der und die\tthe and are\n"
     (tmp_path / "table.tsv").write_bytes(right * 150 + swapped * 100)
     source = TableSource(tmp_path / "table.tsv", None, 0, 1)
-    with (
-        PairsWriter(tmp_path / "out.tsv") as output,
-        pytest.raises(DataError, match=r"the languages are swapped.*\(lines 201 to 250\)"),
-    ):
+    output = Pairs(tmp_path / "out.tsv")
+    with pytest.raises(DataError, match=r"the languages are swapped.*\(lines 201 to 250\)"):
         read_pairs([source], RULES, workers, output, bool, languages=("en", "de"))
 
 
@@ -170,11 +168,8 @@ def test_a_header_without_rows_is_refused(tmp_path: Path, workers: Workers) -> N
     path.write_bytes(b"en\tde\n")
     config = SourceConfig(format="tsv", columns={"en": "en", "de": "de"})
     sources = open_source(config, {"": [path]}, ("en", "de"))
-    with (
-        PairsWriter(tmp_path / "out.tsv") as output,
-        pytest.raises(DataError, match=r"table\.tsv: holds no pairs"),
-    ):
-        read_pairs(sources, RULES, workers, output, bool)
+    with pytest.raises(DataError, match=r"table\.tsv: holds no pairs"):
+        read_pairs(sources, RULES, workers, Pairs(tmp_path / "out.tsv"), bool)
 
 
 def test_dev_and_test_sets_are_used_whole(read: Reader) -> None:

@@ -137,13 +137,6 @@ def test_splits_share_nothing_and_do_not_depend_on_the_order(
     assert split(reordered, config) == parts
 
 
-def test_another_seed_is_another_split() -> None:
-    pairs = [(index, index) for index in range(200)]
-    assert split(pairs, SplitConfig(dev=20, test=20, seed=1)) != split(
-        pairs, SplitConfig(dev=20, test=20, seed=2)
-    )
-
-
 def test_a_giant_component_stays_in_train() -> None:
     pairs = [(0, index) for index in range(30)] + [(index, index) for index in range(100, 400)]
     for seed in range(20):

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from multiprocessing import popen_fork
 
 import pytest
 
@@ -88,20 +87,6 @@ def test_without_memory_for_threads_nothing_starts_and_nothing_waits() -> None:
     assert output == 6 * "memory ran out; fewer workers need less: data.workers=1\n"
 
 
-@pytest.mark.skipif(not hasattr(os, "register_at_fork"), reason="needs fork")
-def test_ctrl_c_during_the_fork_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    fork = popen_fork.Popen._launch  # type: ignore[attr-defined]
-
-    def launch(self: object, process: object) -> None:
-        signal.raise_signal(signal.SIGINT)
-        fork(self, process)
-
-    monkeypatch.setattr("multiprocessing.popen_fork.Popen._launch", launch)
-    with pytest.raises(KeyboardInterrupt), start_workers(1):
-        pass
-    assert multiprocessing.active_children() == []
-
-
 def test_an_error_in_a_worker_is_raised_and_stops_all() -> None:
     with pytest.raises(DataError, match="number 5"), start_workers(2) as workers:
         list(workers.map(fail, [(5,), (6,)]))
@@ -125,20 +110,6 @@ def test_the_end_does_not_wait_for_a_worker_that_never_ends() -> None:
         rescue.start()
     assert rescue.is_alive()
     rescue.cancel()
-    assert multiprocessing.active_children() == []
-
-
-def test_an_interruption_does_not_wait_for_the_work() -> None:
-    start = time.perf_counter()
-
-    def interrupted() -> None:
-        with start_workers(2) as workers:
-            workers.submit(time.sleep, 60)
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert time.perf_counter() - start < 10
     assert multiprocessing.active_children() == []
 
 

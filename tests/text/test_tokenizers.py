@@ -229,10 +229,3 @@ def test_text_that_yields_no_subwords_is_refused(
     with pytest.raises(DataError, match="no subwords can be learned from 1 sentences"):
         SubwordTokenizer.learn([""], TokenizerConfig(kind=kind))
     assert capfd.readouterr() == ("", "")
-
-
-def test_a_subword_model_with_half_a_character_is_refused(tmp_path: Path) -> None:
-    model = SubwordTokenizer.learn(["äöü " * 9] * 9, TokenizerConfig(kind="bpe", size=16))
-    model_path(tmp_path, "src").write_bytes(model.replace("ö".encode(), b"\xc3\xc3"))
-    with pytest.raises(DataError, match=r"src\.spm\.model: not a readable subword model"):
-        load_tokenizer(TokenizerConfig(kind="bpe"), "de", "src", tmp_path)

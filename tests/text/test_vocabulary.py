@@ -88,10 +88,8 @@ def test_the_file_is_readable_text_with_the_count_of_unknown_tokens(tmp_path: Pa
         (START + "\t3\n", r"line 5: expected a token"),
         (START + "a\rb\t3\n", r"line 5: expected a token"),
         (START + "a\t3\nb\t2\na\t1\n", r"line 7: 'a' occurs twice"),
-        (START + "<unk>\t3\n", r"line 5: '<unk>' occurs twice"),
-        ("a\t3\n", r"line 1: expected the special token <pad>, found 'a'"),
-        ("<pad>\t0\n<unk>\t0\n", r"line 3: expected the special token <sos>, but the file ends"),
-        ("", r"line 1: expected the special token <pad>, but the file ends"),
+        ("a\t3\n", r"does not begin with the tokens <pad>, <unk>, <sos>, <eos>"),
+        ("", r"does not begin with the tokens <pad>, <unk>, <sos>, <eos>"),
         (f"<pad>\t{'9' * 5000}\n", r"line 1: expected a token, a tab and its count"),
     ],
 )

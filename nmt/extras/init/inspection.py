@@ -1,12 +1,14 @@
 """Looks at files of sentence pairs: how many pairs, which columns, which languages."""
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from nmt.data.checks import guess_language, language_of_name
+from nmt.data.checks import guess_language, spacy_languages
 from nmt.errors import DataError
 from nmt.lines import read_text_lines
 
@@ -195,3 +197,21 @@ def _describe(index: int, cells: Sequence[str], name: str) -> Column:
     if len(example) > MAX_EXAMPLE:
         example = f"{example[: MAX_EXAMPLE - 3]}..."
     return Column(index + 1, name or None, language, example, len(set("".join(cells))))
+
+
+def language_of_name(name: str) -> str | None:
+    """The code of a language by its code or English name: "DE" or "German" gives "de"."""
+    word = name.strip().lower()
+    names = _names()
+    return word if word in names.values() else names.get(word)
+
+
+@cache
+def _names() -> dict[str, str]:
+    """English name -> code, from the names of spaCy's classes."""
+    pattern = re.compile(r'__all__ = \["(\w+)"')
+    matches = {
+        path.parent.name: pattern.search(path.read_text("utf-8"))
+        for path in spacy_languages().glob("*/__init__.py")
+    }
+    return {match[1].lower(): code for code, match in matches.items() if match and code != "xx"}

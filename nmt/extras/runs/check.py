@@ -14,8 +14,8 @@ from nmt.config.schema import Config
 from nmt.data.corpus import SPLITS, Corpus, read_sentences
 from nmt.data.manifest import (
     MANIFEST,
-    check_content_hash,
     check_files,
+    content_hash,
     load_manifest,
     prepared_config,
 )
@@ -104,7 +104,7 @@ def _parts_of_data(folder: Path) -> Iterator[Part]:
     yield MANIFEST, partial(load_manifest, folder)
     manifest = load_manifest(folder)
     yield "sizes", partial(check_files, folder, manifest)
-    yield "contents", partial(check_content_hash, folder, manifest)
+    yield "contents", partial(_check_content, folder, manifest)
     yield "vocabularies", partial(load_vocabularies, folder)
     config = prepared_config(folder, manifest)
     yield "tokenizers", partial(load_tokenizers, folder, config)
@@ -114,6 +114,14 @@ def _parts_of_data(folder: Path) -> Iterator[Part]:
         yield f"{split}.{side}.txt", partial(read_sentences, folder, split, side)
     for file in manifest["inputs"]:
         yield f"{file['role']} {file['path']}", partial(_check_input, file)
+
+
+def _check_content(folder: Path, manifest: Mapping[str, Any]) -> None:
+    digests = {name: sha256_of(folder / name) for name in sorted(manifest["files"])}
+    if content_hash(digests) != manifest["content"]:
+        raise DataError(
+            f"{folder}: damaged, the content of a file has changed; --overwrite prepares it again"
+        )
 
 
 def _check_input(file: Mapping[str, Any]) -> None:

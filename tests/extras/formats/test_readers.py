@@ -11,7 +11,7 @@ import pytest
 from nmt.config.schema import CleaningConfig, SourceConfig, SourceFormat
 from nmt.data import formats, reading
 from nmt.data.formats import NoPairError, open_source
-from nmt.data.reading import PairsWriter, Tally, read_pairs
+from nmt.data.reading import Pairs, Tally, read_pairs
 from nmt.data.workers import start_workers
 from nmt.errors import DataError
 from nmt.extras.formats import readers as record_sources
@@ -42,8 +42,9 @@ def pairs(
 
 def read(path: Path, kind: SourceFormat, *, strict: bool = False) -> Tally:
     sources = open_source(SourceConfig(format=kind), {"": [path]}, ("en", "de"))
-    with start_workers(1) as workers, PairsWriter(path.with_name("out.tsv")) as output:
-        return read_pairs(sources, None if strict else CleaningConfig(), workers, output, bool)
+    output, cleaning = Pairs(path.with_name("out.tsv")), None if strict else CleaningConfig()
+    with start_workers(1) as workers:
+        return read_pairs(sources, cleaning, workers, output, bool)
 
 
 def test_json_lines_have_keys(tmp_path: Path) -> None:

@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import DataError
-from nmt.extras.init.inspection import PairFiles, inspect_files, inspect_table
+from nmt.extras.init.inspection import (
+    PairFiles,
+    inspect_files,
+    inspect_table,
+    language_of_name,
+)
 
 ENGLISH = (
     "The dog sees the man.",
@@ -126,3 +131,8 @@ def test_files_that_are_no_tables(tmp_path: Path, content: bytes, text: str) -> 
     (tmp_path / "pairs.tsv").write_bytes(content)
     with pytest.raises(DataError, match=text):
         inspect_table(tmp_path / "pairs.tsv")
+
+
+def test_languages_have_names() -> None:
+    names = ("de", " EN ", "German", "chinese", "source", "")
+    assert [*map(language_of_name, names)] == ["de", "en", "de", "zh", None, None]
