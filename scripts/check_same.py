@@ -193,24 +193,27 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="same-", dir=options.o))
     trials = Trials(options.tree.resolve(), folder)
     found: dict[str, str] = {}
-    for job in [name for name in trials.names if options.only in name]:
-        start = time.monotonic()
-        found |= trials.measure(job)
-        print(f"{time.monotonic() - start:5.1f} s  {job}", file=sys.stderr, flush=True)
+    verdicts: dict[str, str] = {}
+    for job in sorted({*trials.names, *map(job_of, before)}):
+        if options.only in job:
+            start = time.monotonic()
+            now = trials.measure(job) if job in trials.names else {}
+            print(f"{time.monotonic() - start:5.1f} s  {job}", file=sys.stderr, flush=True)
+            then = {name: each for name, each in before.items() if job_of(name) == job}
+            for name in {**then, **now} if options.against else ():
+                verdicts[name] = each = verdict(name, then, now)
+                if each != "equal":
+                    print(f"{each:10} {name}: {then.get(name)} > {now.get(name)}", flush=True)
+                elif not name.startswith("evaluate/"):
+                    print(f"{each:10} {name}", flush=True)
+            found |= now
     if options.record:
         options.record.write_text(json.dumps(found, indent=1), "utf-8")
     if options.o is None:
         shutil.rmtree(folder)
-    if not options.against:
-        return int(any(name.endswith("/error") for name in found))
-    names = sorted(name for name in {**before, **found} if options.only in job_of(name))
-    verdicts = {name: verdict(name, before, found) for name in names}
-    for name, each in verdicts.items():
-        if each != "equal" or not name.startswith("evaluate/"):
-            values = "" if each == "equal" else f"  {before.get(name)} > {found.get(name)}"
-            print(f"{each:10} {name}{values}")
     print(", ".join(f"{count} {each}" for each, count in Counter(verdicts.values()).most_common()))
-    return int("DIFFERENT" in verdicts.values())
+    failed = any(name.endswith("/error") for name in found)
+    return int(failed or "DIFFERENT" in verdicts.values())
 
 
 if __name__ == "__main__":
