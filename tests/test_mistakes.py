@@ -444,14 +444,6 @@ def test_training(nmt: Run, project: None, edit: Edit, words: tuple[str, ...], t
     assert {path: path.stat().st_mtime_ns for path in Path().rglob("*.safetensors")} == before
 
 
-def test_a_batch_larger_than_the_data_gives_a_warning(nmt: Run, project: None) -> None:
-    result = nmt("train", "-c", "c.yaml", "-q", "-o", "new", *options("training.batch.size=161"))
-    text = (
-        "training.batch.size: 161 sentences, but the training data has 160; an epoch is one update"
-    )
-    assert result.err.startswith(f"nmt: warning: {text}\n")
-
-
 CHECKPOINT = "runs/toy/checkpoints/step-00000001"
 RUN = [
     case("x: no run here", "--run", "x"),

@@ -99,9 +99,10 @@ def run(
                 training = start_training(config, folder, torch_device, world, resume=resume)
                 listeners = (console,) if listen is None else (console, listen)
                 record = RunRecord(training, folder, listeners) if world.is_first else Record()
-                with stop_on_signal() as stop, record:
-                    progress = training.progress
-                    if progress.finished is None:
+                progress = training.progress
+                if progress.finished is None:
+                    with stop_on_signal() as stop:
+                        record.begin()
                         progress = fit(training, record, stop)
                 if progress.finished is not None:
                     choice = None

@@ -85,16 +85,8 @@ class World:
             TrainingError: another process failed, or does not answer; or memory is full, when it is
                 too late to split the batch.
         """
-        if self.size == 1 or not last:
+        with self._explain_failures() if self.size > 1 and last else nullcontext():
             objective.backward()
-            return
-        try:
-            with self._explain_failures():
-                objective.backward()
-        except torch.OutOfMemoryError:
-            raise TrainingError(
-                "out of memory while gradients are exchanged; lower training.batch.size"
-            ) from None
 
     def sum(self, tensor: Tensor) -> None:
         """Replace the tensor by its sum over all processes.
@@ -137,7 +129,9 @@ class World:
         try:
             yield
         except torch.OutOfMemoryError:
-            raise
+            raise TrainingError(
+                "out of memory while gradients are exchanged; lower training.batch.size"
+            ) from None
         except RuntimeError as error:
             text = _first_line(error)
             if not isinstance(error, dist.DistError) and "gloo" not in text:

@@ -4,7 +4,6 @@ that are thrown away.
 
 import time
 from collections.abc import Callable, Sequence
-from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ from nmt.data.batches import divide_epoch, plan_batches, read_batches, shard
 from nmt.data.corpus import Corpus, load_training_corpus
 from nmt.data.workers import peak_memory
 from nmt.device import choose_precision, set_up_device
-from nmt.model.seq2seq import Seq2Seq, parameters_by_part
+from nmt.model.seq2seq import parameters_by_part
 from nmt.plugins import hooks
 from nmt.report.table import sparkline
 from nmt.run.folder import build_model, check_prepared
@@ -36,65 +35,58 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     this machine; on a GPU, also the batch size that fits.
     """
     check_prepared(config)
-    corpus, training = load_training_corpus(config), config.training
-    first = next(divide_epoch(len(corpus), seed=config.seed, epoch=0))
-    n_pairs, corpus = len(corpus), first.select(corpus)
+    torch_device = set_up_device(device)
+    precision = choose_precision(config.training.precision, torch_device)
+    training = config.training.model_copy(update={"precision": precision})
+    config = config.model_copy(update={"training": training})
     if training.threads:
         torch.set_num_threads(training.threads)
-    torch_device = set_up_device(device)
-    precision = choose_precision(training.precision, torch_device)
-    training = training.model_copy(update={"precision": precision})
-    config = config.model_copy(update={"training": training})
+    corpus = load_training_corpus(config)
+    part = next(divide_epoch(len(corpus), seed=config.seed, epoch=0)).select(corpus)
+    n_parts = len(corpus) / len(part)
     size_lines: list[str] = []
     if torch_device.type == "cuda":
-        size, fitting = find_batch_size(_build(corpus, config, torch_device))
+        size, fitting = find_batch_size(_build(part, config, torch_device))
         size_lines.append(
             f"training.batch.unit=tokens training.batch.size={size} uses the memory of this GPU "
             f"({fitting:,} fit)"
         )
         torch.cuda.reset_peak_memory_stats(torch_device)
-    trial = _build(corpus, config, torch_device)
+    trial = _build(part, config, torch_device)
     notes = [line for fill in hooks("start") for line in fill(trial.model, config)]
-    lengths = corpus.src.lengths, corpus.tgt.lengths
-    plan = plan_batches(
-        *lengths, training.batch, key=(config.seed, 0), n_shards=training.accumulate
-    )
+    lengths, n_shards = (part.src.lengths, part.tgt.lengths), training.accumulate
+    plan = plan_batches(*lengths, training.batch, key=(config.seed, 0), n_shards=n_shards)
     n_positions = np.array(
         [len(pairs) * sum(int(side[pairs].max()) + 1 for side in lengths) for pairs in plan]
     )
-    loss, steps = Loss(trial.model.train(), training), count(1)
+    loss = Loss(trial.model.train(), training)
 
     def time_batch(index: int) -> float:
         start_time = time.perf_counter()
-        shards = [pairs for pairs in shard(plan[index], training.accumulate) if len(pairs)]
-        update = _update(trial, shards, next(steps))
-        train_step(loss, trial, update, training.learning_rate.peak)
+        shards = [pairs for pairs in shard(plan[index], n_shards) if len(pairs)]
+        train_step(loss, trial, _update(trial, shards), training.learning_rate.peak)
         return time.perf_counter() - start_time
 
-    n_batches = round(len(plan) * n_pairs / len(corpus))
-    seconds = estimate_epoch(n_positions, time_batch) * n_pairs / len(corpus)
+    seconds = estimate_epoch(n_positions, time_batch) * n_parts
     peak = peak_memory()
     if torch_device.type == "cuda":
         peak = torch.cuda.max_memory_allocated(torch_device)
     memory = "" if peak is None else f"; peak memory about {peak / 1e6:,.0f} MB"
+    n_batches = round(len(plan) * n_parts)
     n_updates = _count_updates(config, n_batches, seconds / n_batches)
-    times = (
-        f"{_duration(seconds)} on this machine, all {n_updates:,} updates "
-        f"{_duration(n_updates * seconds / n_batches)}"
-    )
-    return "\n".join(
-        [
-            *_list_parameters(trial.model),
-            *size_lines,
-            *notes,
-            *_draw_schedules(config, n_updates),
-            (
-                f"{n_pairs:,} pairs, {n_batches:,} batches per epoch; the run folder would be "
-                f"{folder or config.run_folder}"
-            ),
-            f"an epoch takes about {times}, without validation{memory}",
-        ]
-    )
+    counts, total = parameters_by_part(trial.model)
+    lines = [
+        *(f"{name:<16}{count:>12,} parameters" for name, count in counts.items()),
+        f"{'total':<16}{total:>12,} parameters",
+        *size_lines,
+        *notes,
+        *_draw_schedules(config, n_updates),
+        f"{len(corpus):,} pairs, {n_batches:,} batches per epoch; the run folder would be "
+        f"{folder or config.run_folder}",
+        f"an epoch takes about {_duration(seconds)} on this machine, all {n_updates:,} updates "
+        f"{_duration(n_updates * seconds / n_batches)}, without validation{memory}",
+    ]
+    return "\n".join(lines)
 
 
 def _build(corpus: Corpus, config: Config, device: torch.device) -> Training:
@@ -110,19 +102,17 @@ def estimate_epoch(n_positions: NDArray[np.int64], time_batch: Callable[[int], f
         n_positions: of each batch, with padding. time_batch: trains on the batch with this index;
             returns the seconds.
     """
-    order = np.argsort(n_positions)
-    timed_batches = order[
-        np.unique(np.linspace(0, len(order) - 1, N_TIMED_BATCHES).round().astype(int))
-    ].tolist()
+    places = np.unique(np.linspace(0, len(n_positions) - 1, N_TIMED_BATCHES).round().astype(int))
+    timed_batches = np.argsort(n_positions)[places].tolist()
     for index in (timed_batches[-1], timed_batches[0]):  # warm-up
         time_batch(index)
     seconds = [min(time_batch(index) for _ in range(2)) for index in timed_batches]
     return float(np.interp(n_positions, n_positions[timed_batches], seconds).sum())
 
 
-def _update(training: Training, shards: Sequence[NDArray[np.int64]], step: int = 1) -> Update:
+def _update(training: Training, shards: Sequence[NDArray[np.int64]]) -> Update:
     batches = [batch.to(training.device) for batch in read_batches(training.corpus, shards)]
-    return Update(step, 0, 0, 0, 1, 1, np.concatenate(shards), batches)
+    return Update(1, 0, 0, 0, 1, 1, np.concatenate(shards), batches)
 
 
 def find_batch_size(training: Training) -> tuple[int, int]:
@@ -165,13 +155,6 @@ def _largest_batches(corpus: Corpus, plan: Sequence[NDArray[np.int64]]) -> list[
     return [plan[index] for index in sorted(largest)]
 
 
-def _list_parameters(model: Seq2Seq) -> list[str]:
-    counts, total = parameters_by_part(model)
-    tied = " (tied ones counted once)" if total < sum(counts.values()) else ""
-    lines = [f"{name:<16}{count:>12,} parameters" for name, count in counts.items()]
-    return [*lines, f"{'total':<16}{total:>12,} parameters{tied}"]
-
-
 def _count_updates(config: Config, n_batches: int, seconds: float) -> int:
     """The updates of the whole training, which take `seconds` each."""
     training = config.training
@@ -187,21 +170,11 @@ def _draw_schedules(config: Config, last: int) -> list[str]:
     """Sparklines of learning rate and teacher forcing over the whole training, until the update
     `last`.
     """
-    training = config.training
-
-    def rate(step: int) -> float:
-        return learning_rate(Moment(step, fraction=(step - 1) / last), training.learning_rate)
-
     steps = np.unique(np.linspace(1, last, SPARKLINE_WIDTH).round().astype(int)).tolist()
-    rates = [rate(step) for step in steps]
-    ratios = [forcing_ratio(step, training.teacher_forcing) for step in steps]
-    peak = rate(min(last, max(1, training.learning_rate.warmup_steps)))
-    plateau = (
-        ", lowered at plateaus of validation"
-        if training.learning_rate.schedule == "plateau"
-        else ""
-    )
-    highest = f"{max(*rates, peak):.2g} at most, {rates[-1]:.2g} at step {last}{plateau}"
+    moments = [Moment(step, fraction=(step - 1) / last) for step in steps]
+    rates = [learning_rate(moment, config.training.learning_rate) for moment in moments]
+    ratios = [forcing_ratio(step, config.training.teacher_forcing) for step in steps]
+    highest = f"{max(rates):.2g} at most, {rates[-1]:.2g} at step {last}"
     ends = f"{ratios[0]:.2g} at step 1, {ratios[-1]:.2g} at step {last}"
     return [
         f"learning rate   {sparkline(rates)}  {highest}",

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,8 +21,7 @@ MAX_RANGES = 256  # 262,144 pairs; with 17 tokens a side, aligning them takes 2 
 WORD_TRANSLATIONS = 10  # of a whole word, before they are divided into tokens
 
 
-@dataclass(frozen=True)
-class WholeWords:
+class WholeWords(NamedTuple):
     """Translations of w whole source words, the most frequent first.
 
     Attributes:
@@ -75,9 +75,8 @@ class LearnedLexicon:
             "tokens": int(self.probabilities.gt(0).any(1).sum()),
         }
         if self.words is not None:
-            words = self.words
-            bias.fill_words(words.tokens, words.keys, words.ids, words.probabilities)
-            figures |= {"words": len(words.keys)}
+            bias.fill_words(*self.words)
+            figures["words"] = len(self.words.keys)
         return figures
 
 

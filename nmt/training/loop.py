@@ -123,11 +123,9 @@ def try_gradients(
 def split_in_half(micro_batches: Sequence[Batch]) -> list[Batch]:
     """Each micro-batch in two. Raises: TrainingError: all are single sentences."""
     if all(len(batch) == 1 for batch in micro_batches):
-        longest = max(micro_batches, key=lambda batch: batch.src.shape[1] + batch.tgt_in.shape[1])
-        sizes = f"{longest.src.shape[1]} source and {longest.tgt_in.shape[1]} target tokens"
         raise TrainingError(
-            f"out of memory with a single pair of {sizes}; lower data.cleaning.max_characters, or "
-            "the model's sizes"
+            "out of memory with a single pair; lower data.cleaning.max_characters, or the model's "
+            "sizes"
         )
     return [half for batch in micro_batches for half in batch.split_in_half()]
 
@@ -178,13 +176,16 @@ class Training:
 
     def reseed(self, step: int, index: int) -> torch.Generator:
         """Seed torch, and thereby dropout, for a micro-batch of this process; returns a generator
-        on the CPU, seeded by the same.
+        on the CPU for the rest.
         """
         accumulate, rank = self.config.training.accumulate, self.world.rank
         # Splitting adds micro-batches beyond `accumulate`; their seeds must differ from those of
         # the next process.
         own = (rank * accumulate + index,) if index < accumulate else (rank, index)
-        return reseed(self.config.seed, step, *own)
+        entropy = [self.config.seed, step, *own] if any(own) else [self.config.seed, step]
+        value = int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> np.uint64(1))
+        torch.manual_seed(value)
+        return torch.Generator().manual_seed(value + 1)
 
     def outcome(self, sums: Tensor, rate: float, ratio: float) -> Outcome:
         """The result of `add_gradients`, over all processes. Each must call it."""
@@ -227,11 +228,8 @@ class Record:
 
     is_stopped = False
 
-    def __enter__(self) -> "Record":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
+    def begin(self) -> None:
+        """Before the first update."""
 
     @property
     def seconds(self) -> float:
@@ -254,16 +252,6 @@ class Record:
 
     def end(self, progress: Progress, choice: str | None) -> None:
         """At the end of a finished training. choice: which checkpoint is used, for the user."""
-
-
-def reseed(seed: int, step: int, *micro_batch: int) -> torch.Generator:
-    """Seed torch by (seed, step, micro_batch); returns a generator on the CPU, seeded by the
-    same.
-    """
-    entropy = [seed, step, *micro_batch] if any(micro_batch) else [seed, step]
-    value = int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> np.uint64(1))
-    torch.manual_seed(value)
-    return torch.Generator().manual_seed(value + 1)
 
 
 def updates(training: Training) -> Iterator[Update]:

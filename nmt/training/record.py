@@ -3,10 +3,10 @@ events that its listeners get.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import cast
 
 import torch
 
@@ -135,28 +135,9 @@ Event = BeginEvent | MessageEvent | StepEvent | ValidationEvent | CheckpointEven
 Listener = Callable[[Event], None]
 
 
-class Stopwatch:
-    """Measures a time from now on. seconds: the time before."""
-
-    def __init__(self, seconds: float = 0.0) -> None:
-        self._start_time = time.monotonic() - seconds
-
-    @property
-    def seconds(self) -> float:
-        """The time so far, without the pauses."""
-        return time.monotonic() - self._start_time
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """The time inside the block does not count."""
-        pause_start = time.monotonic()
-        yield
-        self._start_time += time.monotonic() - pause_start
-
-
 class RunRecord(Record):
-    """Records a training in its run folder, and tells the listeners. As a context, it begins the
-    record, and draws the curves at the end. Only the first process has one.
+    """Records a training in its run folder, and tells the listeners. Only the first process has
+    one.
 
     The time of the listeners is no training time. A listener that fails is left out from then on;
     the training continues.
@@ -170,37 +151,35 @@ class RunRecord(Record):
         self.listeners = list(listeners)
         self.journal = Journal(folder / JOURNAL_FILE)
         self.checkpoints = open_checkpoints(folder, training.config)
-        self.averaged: Seq2Seq | None = None
-        if training.averaged is not None:
-            assert isinstance(training.averaged.module, Seq2Seq)
-            self.averaged = training.averaged.module
-        self._saved_seconds = training.progress.seconds
-        self._clock = Stopwatch(training.progress.seconds)
-        # Time and tokens since the last line of the journal, or the start.
-        self._interval_clock, self._n_tokens = Stopwatch(), 0
+        averaged, seconds = training.averaged, training.progress.seconds
+        self.model = training.model if averaged is None else cast(Seq2Seq, averaged.module)
+        self._saved_seconds, self._start_time = seconds, time.monotonic() - seconds
+        # Since the last line of the journal, without validations.
+        self._n_tokens, self._interval_start = 0, seconds
 
-    def __enter__(self) -> "RunRecord":
-        training, progress = self.training, self.training.progress
-        if progress.finished is None:
-            model, step = training.model, progress.step
-            opened = [open_one(self.folder, self.config, step) for open_one in hooks("listener")]
-            self.listeners += [listener for listener in opened if listener is not None]
-            self._validator = Validator(self.averaged or model, self.config, self.folder)
-            n_parameters = sum(parameter.numel() for parameter in model.parameters())
-            precision, n_threads = self.config.training.precision, torch.get_num_threads()
-            place = str(training.device), precision, n_threads, training.world.size
-            self._tell(BeginEvent(self.folder, n_parameters, len(training.corpus), *place, step))
-            for note in training.notes:
-                self._tell(MessageEvent(note))
-            self._clock, self._interval_clock = Stopwatch(progress.seconds), Stopwatch()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._draw_curves()
+    def begin(self) -> None:
+        training, step = self.training, self.training.progress.step
+        opened = [open_one(self.folder, self.config, step) for open_one in hooks("listener")]
+        self.listeners += [listener for listener in opened if listener is not None]
+        self._validator = Validator(self.model, self.config, self.folder)
+        begun = BeginEvent(
+            folder=self.folder,
+            n_parameters=sum(parameter.numel() for parameter in training.model.parameters()),
+            n_pairs=len(training.corpus),
+            device=str(training.device),
+            precision=self.config.training.precision,
+            n_threads=torch.get_num_threads(),
+            n_processes=training.world.size,
+            step=step,
+        )
+        self._tell(begun)
+        for note in training.notes:
+            self._tell(MessageEvent(note))
+        self._start_time = time.monotonic() - training.progress.seconds
 
     @property
     def seconds(self) -> float:
-        return self._clock.seconds
+        return time.monotonic() - self._start_time
 
     def update(self, update: Update, outcome: Outcome, progress: Progress) -> None:
         if not outcome.is_finite:
@@ -220,30 +199,26 @@ class RunRecord(Record):
             fraction=here.fraction(self.config.training, update.n_parts, update.n_batches),
             loss=interval.objective / n_tokens,
             perplexity=perplexity(interval.likelihood / n_tokens),
-            tokens_per_second=self._n_tokens / max(1e-9, self._interval_clock.seconds),
+            tokens_per_second=self._n_tokens / max(1e-9, self.seconds - self._interval_start),
             learning_rate=outcome.learning_rate,
             forcing_ratio=outcome.forcing_ratio,
             gradient_norm=outcome.gradient_norm,
         )
         if update.step % self.config.training.log_every == 0:
             self.journal.write("train", update.step, **event.figures)
-            self._interval_clock, self._n_tokens = Stopwatch(), 0
+            self._n_tokens, self._interval_start = 0, self.seconds
         self._tell(event)
 
     def validate(self, step: int) -> float:
-        model = self.averaged or self.training.model
-        with self._interval_clock.paused():
-            watch = Stopwatch()
-            model.eval()
-            result = self._validator.validate()
-            model.train()
-            seconds, samples = watch.seconds, [asdict(sample) for sample in result.samples]
-            self.journal.write(
-                "validation", step, **result.figures, seconds=seconds, samples=samples
-            )
+        start = self.seconds
+        self.model.eval()
+        result = self._validator.validate()
+        self.model.train()
+        seconds, samples = self.seconds - start, [asdict(sample) for sample in result.samples]
+        self.journal.write("validation", step, **result.figures, seconds=seconds, samples=samples)
         self._tell(ValidationEvent(step, seconds, result))
-        with self._interval_clock.paused():
-            self._draw_curves()
+        self._draw_curves()
+        self._interval_start += self.seconds - start
         return result.rank(self.config.training.metric)
 
     def is_old(self, progress: Progress) -> bool:
@@ -252,8 +227,9 @@ class RunRecord(Record):
 
     def save(self, progress: Progress, score: float | None) -> None:
         training, self._saved_seconds = self.training, progress.seconds
+        averaged = None if self.model is training.model else self.model
         self.checkpoints.save(
-            progress, training.model, training.optimizer, score=score, averaged=self.averaged
+            progress, training.model, training.optimizer, score=score, averaged=averaged
         )
         path, best = self.checkpoints.find("last"), self.checkpoints.find("best")
         assert path is not None
@@ -265,17 +241,19 @@ class RunRecord(Record):
         self._tell(EndEvent(self.folder, progress))
 
     def _tell(self, event: Event) -> None:
-        with self._clock.paused(), self._interval_clock.paused():
-            for listener in [*self.listeners]:
-                try:
-                    listener(event)
-                except StopTraining:
-                    self.is_stopped = True
-                except Exception as error:  # noqa: BLE001
-                    self.listeners.remove(listener)
-                    text = str(error) if isinstance(error, NmtError) else f"{listener}: {error!r}"
-                    line = f"{text}; the training continues without it"
-                    self._tell(MessageEvent(line, is_warning=True))
+        start, failures = time.monotonic(), list[str]()
+        for listener in [*self.listeners]:
+            try:
+                listener(event)
+            except StopTraining:
+                self.is_stopped = True
+            except Exception as error:  # noqa: BLE001
+                self.listeners.remove(listener)
+                text = str(error) if isinstance(error, NmtError) else f"{listener}: {error!r}"
+                failures.append(f"{text}; the training continues without it")
+        self._start_time += time.monotonic() - start
+        for text in failures:
+            self._tell(MessageEvent(text, is_warning=True))
 
     def _draw_curves(self) -> None:
         """Draw the journal. The training continues without, if that is not possible."""
@@ -288,7 +266,8 @@ class RunRecord(Record):
 
 def describe_skipped(update: Update, outcome: Outcome) -> str:
     """Why an update was skipped, and which pairs it had."""
-    pairs = ", ".join([*map(str, update.pairs[:5]), *["..."] * (len(update.pairs) > 5)])
-    where = f"epoch {update.epoch + 1}, batch {update.batch + 1}: {len(update.pairs)} pairs"
+    first = ", ".join(map(str, update.pairs[:5]))
+    pairs = f"{len(update.pairs)} pairs, first {first}"
+    where = f"epoch {update.epoch + 1}, batch {update.batch + 1}: {pairs}"
     values = f"the loss ({outcome.objective:g}) or its gradient ({outcome.gradient_norm:g})"
-    return f"step {update.step}: {values} is not finite; update skipped ({where}, {pairs})"
+    return f"step {update.step}: {values} is not finite; update skipped ({where})"

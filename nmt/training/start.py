@@ -3,7 +3,7 @@
 Weights that are not random come from another run (fine-tuning), from a lexicon, or from an extra.
 """
 
-import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,10 @@ import torch
 
 from nmt.config.load import differences
 from nmt.config.schema import Config
-from nmt.data.corpus import Corpus, load_training_corpus
+from nmt.data.corpus import load_training_corpus
 from nmt.data.manifest import is_location_key
 from nmt.device import choose_precision
-from nmt.errors import CheckpointError, ConfigError, DataError, NmtWarning
+from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.plugins import hooks
 from nmt.run import provenance
@@ -56,7 +56,8 @@ RESUMABLE_KEYS = (
     "training.max_skipped",
     "decoding.",
 )
-Figures = dict[str, Any]
+# A line for the user; an event of the journal, and its values.
+Origin = tuple[str, str, dict[str, Any]]
 TIES = ("none", "target", "all")  # values of model.tie_embeddings, each with fewer matrices
 
 
@@ -77,7 +78,6 @@ def start_training(
     check_prepared(config)
     config = _settle_precision(config, folder, device, world)
     corpus = load_training_corpus(config)
-    _check_batch_size(config, corpus)
     is_new = world.is_first and not holds_run(folder)
     checkpoint = _find_last(folder, config, resume) if world.is_first and not is_new else None
     is_first_start = world.is_first and checkpoint is None
@@ -86,9 +86,9 @@ def start_training(
         lexicon = LearnedLexicon.learn(config)
     torch.manual_seed(config.seed)
     model = build_model(config.prepared_folder, config).to(device)
-    training, lines = Training.of(model, corpus, config, world), list[tuple[str, Figures]]()
-    if is_first_start:
-        training.notes, lines = _fill(model, config, lexicon)
+    training = Training.of(model, corpus, config, world)
+    origins = [*_fill(model, config, lexicon)] if is_first_start else []
+    training.notes = [note for note, _, _ in origins]
     if is_new:
         create_run(folder, config, config.prepared_folder)
     elif world.is_first:
@@ -102,7 +102,7 @@ def start_training(
     if world.is_first and training.progress.finished is None:
         journal, step = Journal(folder / JOURNAL_FILE), training.progress.step
         journal.rewind(step if step else -1)  # what comes later is of a training that was cut short
-        for event, values in lines:
+        for _, event, values in origins:
             journal.write(event, 0, **values)
         provenance.record_training(folder, step, device, world.size)
     world.copy_weights(model)
@@ -114,25 +114,11 @@ def _settle_precision(config: Config, folder: Path, device: torch.device, world:
     faster one of the device.
     """
     precision = config.training.precision
-    if precision == "auto" and world.is_first:
-        is_new = not holds_run(folder)
-        earlier = precision if is_new else load_run_config(folder).training.precision
-        precision = choose_precision(earlier, device)
-    precision = choose_precision(world.broadcast(precision), device)
+    if precision == "auto" and world.is_first and holds_run(folder):
+        precision = load_run_config(folder).training.precision
+    precision = world.broadcast(choose_precision(precision, device))
     training = config.training.model_copy(update={"precision": precision})
     return config.model_copy(update={"training": training})
-
-
-def _check_batch_size(config: Config, corpus: Corpus) -> None:
-    """Warn if a batch can hold the whole training data."""
-    batch = config.training.batch
-    available = len(corpus) if batch.unit == "sentences" else corpus.tgt.n_tokens
-    if batch.size > available:
-        text = (
-            f"training.batch.size: {batch.size:,} {batch.unit}, but the training data has "
-            f"{available:,}; an epoch is one update"
-        )
-        warnings.warn(text, NmtWarning, stacklevel=2)
 
 
 def _find_last(folder: Path, config: Config, resume: bool) -> Path | None:
@@ -147,9 +133,8 @@ def _find_last(folder: Path, config: Config, resume: bool) -> Path | None:
             f"{folder}: is a copy without the state of training, which cannot resume; start from "
             f"it with `--set training.start_from={folder} -o ...`"
         )
-    resumable: tuple[str, ...] = RESUMABLE_KEYS
-    if not config.training.learning_rate.lasts_for_training:
-        resumable = (*RESUMABLE_KEYS, *LIMIT_KEYS)
+    is_limited = config.training.learning_rate.lasts_for_training
+    resumable = RESUMABLE_KEYS if is_limited else (*RESUMABLE_KEYS, *LIMIT_KEYS)
     changes = [
         f"{key}: was {old}, is {new}"
         for key, (old, new) in differences(load_run_config(folder), config).items()
@@ -165,38 +150,23 @@ def _find_last(folder: Path, config: Config, resume: bool) -> Path | None:
     return open_checkpoints(folder, config).find("last")
 
 
-def _fill(
-    model: Seq2Seq, config: Config, lexicon: LearnedLexicon | None
-) -> tuple[list[str], list[tuple[str, Figures]]]:
-    """Set the first weights that are not random.
-
-    Returns:
-        where they come from, as lines for the user, and as events of the journal.
-    """
-    notes, lines = list[str](), list[tuple[str, Figures]]()
+def _fill(model: Seq2Seq, config: Config, lexicon: LearnedLexicon | None) -> Iterator[Origin]:
+    """Set the first weights that are not random; yields where they come from."""
     if config.training.start_from is not None:
-        values = _copy_parent(model, config, config.training.start_from)
-        lines.append(("start", values))
-        share = 100 * values["reused"] / values["parameters"]
-        counts = f"{values['reused']:,} of {values['parameters']:,} parameters ({share:.1f} %)"
-        new = f"; new: {', '.join(values['new'])}" if values["new"] else ""
-        notes.append(f"starts from {values['run']}, {values['checkpoint']}: {counts}{new}")
-    for note in (note for fill in hooks("start") for note in fill(model, config)):
-        notes.append(note)
-        lines.append(("weights", {"text": note}))
+        yield _copy_parent(model, config, config.training.start_from)
+    for fill in hooks("start"):
+        for note in fill(model, config):
+            yield note, "weights", {"text": note}
     if lexicon is not None and model.lexical_bias is not None:
         sizes = lexicon.fill(model.lexical_bias)
-        lines.append(("lexicon", sizes))
         words = f", and {sizes['words']:,} whole words" if "words" in sizes else ""
         pairs = f"{sizes['translations']:,} translations of {sizes['tokens']:,} source tokens"
-        notes.append(f"lexicon: {pairs}{words}")
-    return notes, lines
+        yield f"lexicon: {pairs}{words}", "lexicon", sizes
 
 
 @torch.no_grad()
-def _copy_parent(model: Seq2Seq, config: Config, run: Path) -> Figures:
-    """Copy the weights of another run whose name and shape a parameter of the model has; returns
-    what was copied, and which parameters stay random.
+def _copy_parent(model: Seq2Seq, config: Config, run: Path) -> Origin:
+    """Copy the weights of another run whose name and shape a parameter of the model has.
 
     Raises:
         CheckpointError: it is no run, has no readable checkpoint, or no weights fit.
@@ -224,10 +194,11 @@ def _copy_parent(model: Seq2Seq, config: Config, run: Path) -> Figures:
         raise CheckpointError(
             f"training.start_from: no weights of {run} have the shapes of this model"
         )
-    return {
-        "run": str(run),
-        "checkpoint": checkpoint.name,
-        "reused": sum(reused.values()),
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "new": [name for name, each in model.named_parameters() if id(each) not in reused],
-    }
+    n_reused = sum(reused.values())
+    n_parameters = sum(parameter.numel() for parameter in model.parameters())
+    new = [name for name, each in model.named_parameters() if id(each) not in reused]
+    share = f"{n_reused:,} of {n_parameters:,} parameters ({100 * n_reused / n_parameters:.1f} %)"
+    note = f"starts from {run}, {checkpoint.name}: {share}"
+    note += f"; new: {', '.join(new)}" if new else ""
+    sizes = {"reused": n_reused, "parameters": n_parameters, "new": new}
+    return note, "start", {"run": str(run), "checkpoint": checkpoint.name, **sizes}

@@ -12,7 +12,6 @@ from nmt.data.batches import plan_batches, read_batches
 from nmt.data.corpus import Corpus, read_sentences
 from nmt.data.evaluation_set import pick_across_lengths
 from nmt.decoding.fast import for_search
-from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.evaluation.scores import perplexity
 from nmt.model.seq2seq import Seq2Seq
@@ -117,8 +116,10 @@ class Validator:
         samples = tuple(
             Sample(self.sources[i], self.references[i], outputs[i]) for i in self.sample_indices
         )
-        middle = self.sample_indices[len(self.sample_indices) // 2]
-        attention = _draw_attention(translations[middle])
+        middle = translations[self.sample_indices[len(self.sample_indices) // 2]]
+        attention = None
+        if middle.has_attention:
+            attention = heatmap.to_png(*middle.attention_labels, middle.attention)
         return Validation(self._loss(), scores, samples, attention)
 
     @torch.inference_mode()
@@ -131,10 +132,3 @@ class Validator:
         ]
         nll = sum(float(nll) for nll, _ in sums)
         return nll / sum(n_tokens for _, n_tokens in sums)
-
-
-def _draw_attention(translation: Translation) -> bytes | None:
-    """A heatmap (PNG); None for a model without attention."""
-    if not translation.has_attention:
-        return None
-    return heatmap.to_png(*translation.attention_labels, translation.attention)

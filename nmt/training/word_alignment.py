@@ -16,7 +16,6 @@ source words, P pairs of words.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,37 +35,9 @@ MAX_CELLS = 1 << 20  # of a block
 
 Indices = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
-
-
-@dataclass(frozen=True)
-class Block:
-    """Sentence pairs of equal lengths.
-
-    Attributes:
-        pairs: [N], their indices in the corpus.
-        cells: [N, m + 1, n + 1], the index of the pair of words (target word i, source word j); row
-            0 and column 0 are for the empty word.
-    """
-
-    pairs: Indices
-    cells: NDArray[np.int32]
-
-
-@dataclass(frozen=True)
-class Links:
-    """L links between words.
-
-    Attributes:
-        pairs: [L], indices of sentence pairs.
-        src_positions, tgt_positions: [L], of the words in their sentences, from 0.
-        src, tgt: [L], the ids of the words.
-    """
-
-    pairs: Indices
-    src_positions: Indices
-    tgt_positions: Indices
-    src: Indices
-    tgt: Indices
+# Of N sentence pairs of equal lengths: [N, m + 1, n + 1], the index of the pair of words (target
+# word i, source word j); row 0 and column 0 are for the empty word.
+Cells = NDArray[np.int32]
 
 
 class WordAligner:
@@ -84,24 +55,24 @@ class WordAligner:
     def __init__(
         self, corpus: Corpus, src_size: int, tgt_size: int, pairs: Indices | None = None
     ) -> None:
-        keys, self._blocks = _number_cells(
-            corpus, np.arange(len(corpus)) if pairs is None else pairs, tgt_size
-        )
+        chosen = np.arange(len(corpus)) if pairs is None else pairs
+        keys, self._blocks = _number_cells(corpus, chosen, tgt_size)
         self.src, self.tgt = np.divmod(keys, tgt_size)
         self._src_size = src_size
         self._directions = _Direction(self.src, tgt_size), _Direction(self.tgt, src_size)
 
     def fit(self, iterations: int = 5) -> None:
         """Make `iterations` of expectation-maximization in each direction."""
-        for direction, cells in zip(self._directions, self._cells(), strict=True):
-            for iteration in range(iterations if cells else 0):
-                direction.update(cells, fit_tension=iteration > 0)
+        transposed = [cells.transpose(0, 2, 1) for cells in self._blocks]
+        for direction, blocks in zip(self._directions, (self._blocks, transposed), strict=True):
+            for iteration in range(iterations if blocks else 0):
+                direction.update(blocks, fit_tension=iteration > 0)
 
     def counts(self) -> Floats:
         """[P], expected links of each pair of words, on which both directions agree."""
         counts = np.zeros(len(self.src))
-        for block, agreement in self._agreements():
-            np.add.at(counts, block.cells[:, 1:, 1:].ravel(), agreement.ravel())
+        for cells, agreement in self._agreements():
+            np.add.at(counts, cells.ravel(), agreement.ravel())
         return counts
 
     def translations(self, size: int) -> tuple[Indices, Floats]:
@@ -124,26 +95,23 @@ class WordAligner:
             part[self.src[kept], rank] = values[kept]
         return table
 
-    def links(self) -> Iterator[Links]:
-        """The links on which both directions agree with at least even odds, in blocks."""
-        for block, agreement in self._agreements():
-            rows, tgt_positions, src_positions = np.nonzero(agreement > MIN_AGREEMENT)
-            words = block.cells[rows, tgt_positions + 1, src_positions + 1]
-            yield Links(
-                block.pairs[rows], src_positions, tgt_positions, self.src[words], self.tgt[words]
-            )
+    def links(self) -> Iterator[tuple[Indices, Indices]]:
+        """The links on which both directions agree with at least even odds, in blocks: the ids of
+        the source and the target words.
+        """
+        for cells, agreement in self._agreements():
+            linked = cells[agreement > MIN_AGREEMENT]
+            yield self.src[linked], self.tgt[linked]
 
-    def _cells(self) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int32]]]:
-        """The cells of each direction, the generated words in dimension 1."""
-        cells = [block.cells for block in self._blocks]
-        return cells, [array.transpose(0, 2, 1) for array in cells]
-
-    def _agreements(self) -> Iterator[tuple[Block, Floats]]:
-        """For each block the product of the posteriors of both directions, [N, m, n]."""
+    def _agreements(self) -> Iterator[tuple[Cells, Floats]]:
+        """For each block its cells without the empty words, and the product of the posteriors of
+        both directions: [N, m, n] each.
+        """
         forward, backward = self._directions
-        for block, *cells in zip(self._blocks, *self._cells(), strict=True):
-            sources, targets = forward.posteriors(cells[0]), backward.posteriors(cells[1])
-            yield block, sources[:, :, 1:] * targets[:, :, 1:].transpose(0, 2, 1)
+        for cells in self._blocks:
+            sources = forward.posteriors(cells)[:, :, 1:]
+            targets = backward.posteriors(cells.transpose(0, 2, 1))[:, :, 1:]
+            yield cells[:, 1:, 1:], sources * targets.transpose(0, 2, 1)
 
 
 class _Direction:
@@ -158,7 +126,7 @@ class _Direction:
         self._given, self._size, self._tension = given, size, FIRST_TENSION
         self._table = np.full(len(given), 1 / size)  # p(generated | given), [P]
 
-    def posteriors(self, cells: NDArray[np.int32]) -> Floats:
+    def posteriors(self, cells: Cells) -> Floats:
         """p(a_i = j | s, t) of cells [N, m + 1, n + 1]: [N, m, n + 1]."""
         attraction = np.exp(-self._tension * _distances(cells))
         prior = np.full((len(attraction), cells.shape[2]), P_EMPTY)
@@ -167,7 +135,7 @@ class _Direction:
         joint /= joint.sum(2, keepdims=True)
         return joint
 
-    def update(self, blocks: Sequence[NDArray[np.int32]], *, fit_tension: bool) -> None:
+    def update(self, blocks: Sequence[Cells], *, fit_tension: bool) -> None:
         """One iteration of expectation-maximization over blocks of cells."""
         counts, linked = np.zeros(len(self._given)), []
         for cells in blocks:
@@ -200,12 +168,11 @@ class _Direction:
             self._tension = min(max(self._tension + step, MIN_TENSION), MAX_TENSION)
 
 
-def _number_cells(corpus: Corpus, chosen: Indices, tgt_size: int) -> tuple[Indices, list[Block]]:
+def _number_cells(corpus: Corpus, chosen: Indices, tgt_size: int) -> tuple[Indices, list[Cells]]:
     """The keys src * tgt_size + tgt of all pairs of words, ascending, and the blocks; pairs with an
     empty sentence are left out.
     """
-    # Pairs of sentences, the keys in their cells, the key of each cell.
-    groups: list[tuple[Indices, Indices, NDArray[np.int32]]] = []
+    groups: list[tuple[Indices, Cells]] = []  # the keys of a block, the index of each cell in them
     for pairs in _equal_lengths(corpus, chosen):
         src, tgt = (
             np.pad(side.rows(pairs), ((0, 0), (1, 0)), constant_values=EMPTY_WORD)
@@ -213,12 +180,9 @@ def _number_cells(corpus: Corpus, chosen: Indices, tgt_size: int) -> tuple[Indic
         )
         keys = src[:, np.newaxis, :].astype(np.int64) * tgt_size + tgt[:, :, np.newaxis]
         unique, cells = np.unique(keys, return_inverse=True)
-        groups.append((pairs, unique, cells.reshape(keys.shape).astype(np.int32)))
-    keys = np.unique(np.concatenate([np.zeros(0, np.int64), *(unique for _, unique, _ in groups)]))
-    return keys, [
-        Block(pairs, np.searchsorted(keys, unique).astype(np.int32)[cells])
-        for pairs, unique, cells in groups
-    ]
+        groups.append((unique, cells.reshape(keys.shape).astype(np.int32)))
+    keys = np.unique(np.concatenate([np.zeros(0, np.int64), *(unique for unique, _ in groups)]))
+    return keys, [np.searchsorted(keys, unique).astype(np.int32)[cells] for unique, cells in groups]
 
 
 def _equal_lengths(corpus: Corpus, chosen: Indices) -> Iterator[Indices]:
@@ -236,7 +200,7 @@ def _equal_lengths(corpus: Corpus, chosen: Indices) -> Iterator[Indices]:
             )
 
 
-def _distances(cells: NDArray[np.int32]) -> Floats:
+def _distances(cells: Cells) -> Floats:
     """|i / m - j / n| for the words of cells [N, m + 1, n + 1]: [m, n]."""
     m, n = cells.shape[1] - 1, cells.shape[2] - 1
     return np.asarray(np.abs(np.arange(1, m + 1)[:, np.newaxis] / m - np.arange(1, n + 1) / n))

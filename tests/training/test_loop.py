@@ -240,7 +240,7 @@ def test_an_update_that_is_not_finite_is_skipped() -> None:
     assert len(skipped) == 2
     assert re.fullmatch(
         r"step 4: the loss \((inf|nan)\) or its gradient \(nan\) is not finite; update skipped "
-        r"\(epoch 1, batch 4: 16 pairs, (\d+, ){5}\.\.\.\)",
+        r"\(epoch 1, batch 4: 16 pairs, first (\d+, ){4}\d+\)",
         skipped[0],
     )
     for name, value in weights[3].items():
@@ -333,8 +333,7 @@ def test_two_ranks_never_draw_the_same_dropout(
 def test_a_single_pair_that_does_not_fit_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     limit_memory(monkeypatch, lambda _: False)
     batch = build_batch([[5] * 40, [5]], [[6] * 30, [6]])
-    message = "out of memory with a single pair of 41 source and 31 target tokens"
-    with pytest.raises(TrainingError, match=message):
+    with pytest.raises(TrainingError, match="out of memory with a single pair; lower data"):
         update_once(make_training(make_config()), [batch])
 
 

@@ -14,7 +14,6 @@ from nmt.data.batches import Batch, SoftTargets, build_batch
 from nmt.model.lexical_bias import Translations
 from nmt.model.seq2seq import Decoded, Seq2Seq
 from nmt.text.vocabulary import EOS
-from nmt.training.loop import reseed
 from nmt.training.loss import Loss, alignment_loss, coverage_loss, draw_forcing_mask
 from nmt.training.optimization import FORCING_SCHEDULES, forcing_ratio
 
@@ -174,7 +173,7 @@ def test_padding_changes_neither_loss_nor_gradient(kind: dict[str, Any]) -> None
 @pytest.mark.parametrize("per", ["sentence", "token"])
 def test_at_ratio_0_the_decoder_reads_no_reference(per: str) -> None:
     forcing_mask = draw_forcing_mask(
-        build_batch([[5]] * 50, [[5] * 7] * 50), 0.0, per, reseed(1, 1)
+        build_batch([[5]] * 50, [[5] * 7] * 50), 0.0, per, torch.Generator().manual_seed(1)
     )
     assert forcing_mask is not None
     assert not forcing_mask.any()
@@ -195,7 +194,7 @@ def test_the_share_of_sampled_words_follows_the_schedule(
     for stretch in (range(1, 101), range(151, 251), range(301, 401), range(401, 501)):
         ratios = [forcing_ratio(step, config) for step in stretch]
         masks = [
-            draw_forcing_mask(batch, ratio, per, reseed(1, step))
+            draw_forcing_mask(batch, ratio, per, torch.Generator().manual_seed(step))
             for step, ratio in zip(stretch, ratios, strict=True)
         ]
         share = np.mean([float(mask.double().mean()) for mask in masks if mask is not None])

@@ -112,8 +112,8 @@ def _align(
     src, tgt = vocabularies
     word_aligner, links = WordAligner(corpus, len(src), len(tgt), sample), LinkCounts(len(tgt))
     word_aligner.fit()
-    for block in word_aligner.links():
-        links.add(block.src, block.tgt)
+    for src_ids, tgt_ids in word_aligner.links():
+        links.add(src_ids, tgt_ids)
     return links
 
 
