@@ -178,21 +178,6 @@ def test_a_second_average_replaces_the_first_only_if_it_is_better(
     assert best_weight(checkpoints) == weight
 
 
-def test_a_second_average_that_cannot_be_written_leaves_the_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    checkpoints, model = save_with_average(tmp_path)
-
-    def fail(*_: object) -> None:
-        raise OSError("No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "save_model", fail)
-        with pytest.raises(CheckpointError, match="the average cannot be written"):
-            checkpoints.add_average(2, model, 9.5)
-    assert best_weight(checkpoints) == 5.0
-
-
 @pytest.mark.parametrize("broken", ["save_model", "save_file", "write_json"])
 def test_an_interrupted_write_leaves_the_previous_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str

@@ -123,13 +123,3 @@ def test_a_bar_below_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (line in lines) is not line.startswith("step 20")
     assert " 50 %|" in text
     assert "step 29  epoch 1  loss 2.500  perplexity 9.3  1,235 tokens/s [" in text
-
-
-def test_the_bar_is_closed_where_no_event_ends_the_training(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    terminal = open_terminal(monkeypatch)
-    with Console(configure()) as console:
-        for event in EVENTS:
-            console(event)
-    assert terminal.getvalue().endswith("\n")

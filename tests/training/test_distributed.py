@@ -16,7 +16,6 @@ from safetensors.torch import load_file
 
 from nmt.commands import prepare
 from nmt.config.yaml_text import dump
-from nmt.training.distributed import SINGLE_PROCESS, World
 from tests import toy
 
 pytestmark = pytest.mark.slow
@@ -267,12 +266,3 @@ def test_a_process_that_hangs_ends_the_job(tmp_path: Path) -> None:
     assert done.returncode != 0
     expected = "another process of this training failed, or has not answered within training.time"
     assert expected in done.stdout, done.stdout + done.stderr
-
-
-def test_a_single_process_changes_nothing() -> None:
-    tensor = torch.ones(3)
-    SINGLE_PROCESS.sum(tensor)
-    assert torch.equal(tensor, torch.ones(3))
-    assert SINGLE_PROCESS.broadcast("x") == "x"
-    assert SINGLE_PROCESS.is_first
-    assert not World(rank=1, size=2).is_first

@@ -52,20 +52,6 @@ def test_it_estimates_an_epoch_and_writes_nothing(nmt: Run, config: Path, tmp_pa
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_the_schedules_end_with_max_minutes(nmt: Run, config: Path) -> None:
-    keys = (
-        "training.max_minutes=0.01",
-        "training.learning_rate.steps=null",
-        "training.learning_rate.warmup_steps=0",
-    )
-    result = nmt(
-        "train", "-c", config, "--dry-run", *(word for key in keys for word in ("--set", key))
-    )
-    match = re.search(r"learning rate   █[▁-█]* .* at step (\d+)\n", result.out)
-    assert match is not None
-    assert int(match[1]) < 3 * 61
-
-
 def test_the_estimate_of_an_epoch_is_near_its_sum() -> None:
     """For batches whose time grows with their positions."""
     n_positions = np.random.default_rng(1).integers(20, 400, size=60)

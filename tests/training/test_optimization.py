@@ -99,19 +99,6 @@ def test_without_steps_the_rate_falls_with_the_training(
     assert learning_rate(Moment(9, fraction=0.999), config) == pytest.approx(0.5, abs=0.01)
 
 
-@given(st.sampled_from(["linear", "cosine"]), st.integers(0, 50), st.integers(51, 300))
-def test_without_steps_the_rate_falls_in_each_update_after_warm_up(
-    schedule: LearningRateSchedule, warmup: int, n_updates: int
-) -> None:
-    config = LearningRateConfig(schedule=schedule, warmup_steps=warmup, steps=None)
-    moments = [
-        Moment(step, fraction=(step - 1) / n_updates) for step in range(warmup + 1, n_updates + 1)
-    ]
-    rates = [learning_rate(moment, config) for moment in moments]
-    assert rates == sorted(rates, reverse=True)
-    assert 0 < rates[-1] < 0.03 * config.peak
-
-
 @given(st.sampled_from(list(FORCING_SCHEDULES)), st.integers(1, 500))
 def test_the_forcing_ratio_goes_monotonically_from_start_to_end(
     schedule: ForcingSchedule, step: int

@@ -108,21 +108,3 @@ def test_the_processes_divide_each_batch(n_pairs: int, training: dict[str, Any])
     for first, second in zip(*ranks, strict=True):
         assert first.pairs.tolist() == second.pairs.tolist()
         assert sorted(read_pairs(first) + read_pairs(second)) == sorted(first.pairs.tolist())
-
-
-def test_the_finished_fraction_grows_from_0_to_1() -> None:
-    config = configure(batch={"size": 5})
-    planned = plan(make_corpus(100), config)
-    fractions = [
-        Progress(epoch=update.epoch, part=update.part, batch=update.batch).fraction(
-            config.training, update.n_parts, update.n_batches
-        )
-        for update in planned
-    ]
-    assert fractions[0] == 0
-    assert fractions == sorted({*fractions})
-    assert fractions[-1] < 1
-    assert (
-        np.abs(np.array(fractions) - np.linspace(0, 1, len(planned), endpoint=False)).max() < 0.01
-    )
-    assert planned[-1].next_position == (EPOCHS, 0, 0)

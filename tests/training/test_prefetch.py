@@ -42,20 +42,6 @@ def test_the_next_item_is_made_while_the_caller_uses_one(
     assert current == [("prefetch_0", GPU)]
 
 
-def test_without_a_gpu_nothing_is_prefetched(current: list[tuple[str, torch.device]]) -> None:
-    made: list[tuple[int, str]] = []
-
-    def make() -> Iterator[int]:
-        for number in range(3):
-            made.append((number, threading.current_thread().name))
-            yield number
-
-    for number in prefetch(make(), CPU):
-        assert made[-1] == (number, threading.current_thread().name)
-    assert len(made) == 3
-    assert current == []
-
-
 def test_an_error_of_the_thread_is_raised_in_place_of_its_item(
     current: list[tuple[str, torch.device]],
 ) -> None:

@@ -1,7 +1,6 @@
 """Fine-tuning: a training that starts with the weights of another run."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -176,20 +175,6 @@ def test_the_lexicon_is_learned_first_and_training_does_not_change_it(
     )  # <eos> translates into itself
     expected = nmt("translate", "--run", run, "The dog sees the tree.", "The king loves the river.")
     assert expected.out.splitlines() == ["Der Hund sieht den Baum.", "Der König liebt den Fluss."]
-
-
-def test_the_lexicon_is_announced(nmt: Run, parent: Path, tmp_path: Path) -> None:
-    result = nmt(
-        "train",
-        "-c",
-        parent.parent / "parent.yaml",
-        "-o",
-        tmp_path / "x",
-        "--set",
-        "model.lexical_bias=4",
-    )
-    assert result.status == 0
-    assert re.search(r"^lexicon: \d+ translations of \d+ source tokens$", result.err, re.MULTILINE)
 
 
 def test_the_lexicon_of_a_large_corpus_comes_from_some_of_its_pairs(

@@ -64,11 +64,3 @@ def test_an_update_does_not_wait_for_the_gpu(
         parameter.grad is not None and parameter.grad.device == META
         for parameter in training.model.parameters()
     )
-
-
-def test_a_synchronizing_operation_fails_on_the_meta_device() -> None:
-    model = make_model(make_config()).to(META)
-    corpus, _ = make_corpus(4, seed=4)
-    (batch,) = read_batches(corpus, [np.arange(4)])
-    with pytest.raises((RuntimeError, NotImplementedError)):
-        model.src_embedding(batch.to(META).src)[batch.tgt_mask.to(META)]

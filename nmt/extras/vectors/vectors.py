@@ -19,7 +19,7 @@ from nmt.errors import DataError
 from nmt.lines import read_raw_lines
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.folder import load_vocabularies
-from nmt.text.tokenizers import JOINER, SPACE
+from nmt.text.tokenizers import JOINER, SIDES, SPACE
 from nmt.text.vocabulary import SPECIALS, Vocabulary
 
 NO_RANK = 127  # above any rank
@@ -30,27 +30,15 @@ class WordVectors:
     """The vectors that a file has for the tokens of a vocabulary.
 
     Attributes:
-        path: the file.
         ids: [n], the tokens with a vector, ascending, without special tokens.
         matrix: [n, dimension], a row for each id.
-        n_tokens: size of the vocabulary without special tokens.
-        running_share: share of the running words of the training data, unknown ones included, that
-            are one of `ids`, 0 to 1.
+        coverage: the share of tokens and of running words of the training data with a vector, as
+            text.
     """
 
-    path: Path
     ids: npt.NDArray[np.int64]
     matrix: npt.NDArray[np.float32]
-    n_tokens: int
-    running_share: float
-
-    @property
-    def coverage(self) -> str:
-        """The share of tokens and running words with a vector, as text."""
-        share = 100 * len(self.ids) / self.n_tokens
-        tokens = f"{len(self.ids):,} of {self.n_tokens:,} tokens ({share:.1f} %)"
-        words = f"{100 * self.running_share:.1f} % of the running words"
-        return f"{tokens}, {words}, from {self.path.name}"
+    coverage: str
 
 
 def fill(model: Seq2Seq, config: Config) -> list[str]:
@@ -60,10 +48,9 @@ def fill(model: Seq2Seq, config: Config) -> list[str]:
     Raises:
         DataError: a file cannot be used.
     """
-    embeddings = {"src": model.src_embedding, "tgt": model.tgt_embedding}
-    vocabularies = load_vocabularies(config.prepared_folder)
-    lines = []
-    for (side, embedding), vocabulary in zip(embeddings.items(), vocabularies, strict=True):
+    embeddings = (model.src_embedding, model.tgt_embedding)
+    vocabularies, lines = load_vocabularies(config.prepared_folder), list[str]()
+    for side, embedding, vocabulary in zip(SIDES, embeddings, vocabularies, strict=True):
         path = getattr(config.model, f"{side}_vectors")
         if path is not None:
             try:
@@ -117,8 +104,12 @@ def load_vectors(path: Path, vocabulary: Vocabulary, dimension: int) -> WordVect
             "language, in UTF-8"
         )
     counts = np.array(vocabulary.counts)
-    running_share = float(counts[ids].sum() / max(1, counts.sum()))
-    return WordVectors(path, ids, matrix[ids], n_tokens, running_share)
+    coverage = (
+        f"{len(ids):,} of {n_tokens:,} tokens ({100 * len(ids) / n_tokens:.1f} %), "
+        f"{100 * counts[ids].sum() / max(1, counts.sum()):.1f} % of the running words, from "
+        f"{path.name}"
+    )
+    return WordVectors(ids, matrix[ids], coverage)
 
 
 def _wanted(vocabulary: Vocabulary) -> dict[bytes, list[tuple[int, int]]]:
