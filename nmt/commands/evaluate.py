@@ -42,6 +42,7 @@ from nmt.run import provenance
 from nmt.run.folder import EVALUATION_FOLDER, HISTORY_FILE, check_same_data
 from nmt.run.heritage import check_rankers
 from nmt.run.journal import Journal
+from nmt.run.load import opened
 from nmt.run.system import System, open_system
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
 
@@ -85,6 +86,15 @@ class ScoreOptions:
             "--references", help="Reference translations; one or more files.", metavar="FILE"
         ),
     ] = None
+    columns: Annotated[
+        int,
+        typer.Option(
+            "--columns",
+            min=1,
+            help="References per line of a file of references, separated by tabs.",
+            metavar="N",
+        ),
+    ] = 1
     metric: Annotated[
         list[str] | None,
         typer.Option(
@@ -259,6 +269,9 @@ def run(options: EvaluateOptions) -> Evaluation | RunsSummary:
         return _evaluate_system(options.run_folders, options)
     if len({path.resolve() for path in options.run_folders}) < len(options.run_folders):
         raise DataError("--runs: a run is named twice; name each run once")
+    for path in options.run_folders:  # report all errors before scoring, which takes long
+        with opened(path):
+            pass
     evaluations = [_evaluate_system([path], options) for path in options.run_folders]
     if len({evaluation.text.digest for evaluation in evaluations}) > 1:
         raise DataError(
@@ -281,7 +294,7 @@ def _evaluate_system(paths: Sequence[Path], options: EvaluateOptions) -> Evaluat
 def score_file(hypotheses: Path, options: ScoreOptions) -> Evaluation:
     """Score a file of translations, one per line."""
     metrics = options.metrics
-    outputs, references = read_files(hypotheses, options.reference_files)
+    outputs, references = read_files(hypotheses, options.reference_files, options.columns)
     text = EvaluationSet(str(hypotheses), None, references)
     facts = {
         "hypotheses": str(hypotheses),
@@ -331,7 +344,7 @@ def read_text(system: System, options: ScoreOptions) -> EvaluationSet:
         DataError: they cannot be read, or are not from the data that the run was trained on.
     """
     if options.sources is not None:
-        sources, references = read_files(options.sources, options.reference_files)
+        sources, references = read_files(options.sources, options.reference_files, options.columns)
         return EvaluationSet(str(options.sources), sources, references)
     prepared = options.data or system.config.prepared_folder
     if options.data is None and not prepared.is_dir():

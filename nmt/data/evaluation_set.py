@@ -45,11 +45,17 @@ def read_split(prepared: Path, split: str) -> EvaluationSet:
     )
 
 
-def read_files(first: Path, references: Sequence[Path]) -> tuple[list[str], list[list[str]]]:
+def read_files(
+    first: Path, references: Sequence[Path], columns: int = 1
+) -> tuple[list[str], list[list[str]]]:
     """Read the lines of a file, and the streams of references for them.
 
+    Args:
+        columns: the number of references in each line of a reference file, separated by tabs.
+
     Raises:
-        DataError: a file cannot be read, has only empty lines, or has another number of lines.
+        DataError: a file cannot be read, has only empty lines, or has another number of lines or
+            columns.
     """
     lines = read_texts(first)
     streams = []
@@ -57,7 +63,7 @@ def read_files(first: Path, references: Sequence[Path]) -> tuple[list[str], list
         stream = read_texts(path)
         if len(stream) != len(lines):
             raise DataError(f"{path} has {len(stream)} lines, but {first} has {len(lines)}")
-        streams.append(stream)
+        streams += _split_columns(path, stream, columns)
     return lines, streams
 
 
@@ -74,3 +80,16 @@ def pick_across_lengths(texts: Sequence[str], n: int) -> list[int]:
     by_length = sorted(range(len(texts)), key=lambda i: len(texts[i]))
     n = min(n, len(texts))
     return [by_length[(2 * k + 1) * len(texts) // (2 * n)] for k in range(n)]
+
+
+def _split_columns(path: Path, lines: Sequence[str], columns: int) -> list[list[str]]:
+    if columns == 1:
+        return [list(lines)]
+    rows = [line.split("\t") for line in lines]
+    for number, row in enumerate(rows, 1):
+        if len(row) != columns:
+            raise DataError(
+                f"{path}, line {number}: {len(row)} columns, expected {columns} references "
+                "separated by tabs"
+            )
+    return [list(stream) for stream in zip(*rows, strict=True)]

@@ -21,6 +21,19 @@ def test_streams_of_one_file_each(tmp_path: Path) -> None:
     assert read_files(first, [a, b]) == (["1", "2"], [["x", "y"], ["X", ""]])
 
 
+def test_columns_are_streams(tmp_path: Path) -> None:
+    first, references = write(tmp_path / "h", "1\n2\n"), write(tmp_path / "r.tsv", "x\tX\ny\tY\n")
+    assert read_files(first, [references], columns=2) == (["1", "2"], [["x", "y"], ["X", "Y"]])
+
+
+def test_fewer_columns_than_expected(tmp_path: Path) -> None:
+    first, references = write(tmp_path / "h", "1\n2\n"), write(tmp_path / "r.tsv", "x\tX\ny\n")
+    with pytest.raises(
+        DataError, match=r"r\.tsv, line 2: 1 columns, expected 2 references separated by tabs$"
+    ):
+        read_files(first, [references], columns=2)
+
+
 def test_the_message_about_different_lengths_names_both_files(tmp_path: Path) -> None:
     first, a, b = (
         write(tmp_path / name, text)

@@ -2,6 +2,7 @@
 and the sentences that changed most.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -134,13 +135,25 @@ def load_other(
 
 
 def read_other(path: Path, text: EvaluationSet) -> OtherSystem:
-    """Read a file of translations to compare with. Raises: DataError if it has another number of
-    lines.
+    """Read a file of translations to compare with.
+
+    Raises:
+        DataError: it has another number of lines; or it comes from an earlier evaluation, whose
+            JSON file shows other sentences.
     """
     lines = read_texts(path)
     if len(lines) != len(text):
         raise DataError(
             f"{path} has {len(lines)} lines, but there are {len(text)} sentences to compare"
+        )
+    beside = path.with_suffix(".json")
+    try:
+        text_hash = json.loads(beside.read_bytes()).get("text_sha256", text.digest)
+    except (OSError, ValueError, AttributeError, RecursionError):
+        text_hash = text.digest
+    if text.sources is not None and text_hash != text.digest:
+        raise DataError(
+            f"{path}: translations of other sentences than the {text.name}, according to {beside}"
         )
     source = {"hypotheses_sha256": provenance.of_lines(lines)}
     return OtherSystem(str(path), lines, {"hypotheses": str(path), "provenance": source})

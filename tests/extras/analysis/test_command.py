@@ -97,6 +97,14 @@ def test_other_directions_are_refused(nmt: Run, run: Path, tmp_path: Path) -> No
         failed.err.splitlines()[-1]
         == f"nmt: {other} translates de-en, but {run} en-de; compare systems of one direction"
     )
+    assert nmt("analyze", run, "--metric", "BLEU").status == 0
+    (kept,) = (run / "evaluation").glob("test-*.txt")
+    beside = kept.with_suffix(".json")
+    changed = {**json.loads(beside.read_bytes()), "text_sha256": "0" * 64}
+    beside.write_text(json.dumps(changed), encoding="utf-8")
+    failed = nmt("analyze", run, "--compare", kept)
+    text = "translations of other sentences than the test split, according to"
+    assert failed.err == f"nmt: {kept}: {text} {beside}\n"
 
 
 def test_bleu_in_the_words_of_moses(nmt: Run, run: Path, tmp_path: Path) -> None:
