@@ -71,7 +71,7 @@ class _Manifest(BaseModel):
     files: dict[str, int]
     content: str
     nmt_version: str | None = None
-    vocabulary: dict[Side, dict[str, Any]]
+    vocabulary: dict[Side, dict[str, int | float]]
     tokenizers: dict[Side, str]
     splits: dict[str, dict[str, Any]]
 
