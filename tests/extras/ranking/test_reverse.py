@@ -205,10 +205,7 @@ def test_augment_and_export_refuse_it(runs: tuple[Path, Path], tmp_path: Path, n
         forward,
         *options(backward),
     )
-    text = (
-        f"decoding.rerank.run: {backward} is not for `nmt augment`; add --set "
-        "decoding.rerank.run=null"
-    )
+    text = "decoding.rerank.run is not for `nmt augment`; add --set decoding.rerank.run=null"
     assert (result.status, result.err) == (1, f"nmt: {text}\n")
     pytest.importorskip("onnx")
     result = nmt("export", forward, "-o", tmp_path / "exported", *options(backward))
