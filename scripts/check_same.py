@@ -72,7 +72,7 @@ class Trials:
             if kind == "data":
                 yield "content", json.loads((folder / "manifest.json").read_bytes())["content"]
             for path in sorted(path for pattern in WRITTEN for path in folder.glob(pattern)):
-                yield path.relative_to(folder).as_posix(), sha256(path.read_bytes())
+                yield path.relative_to(folder).as_posix(), sha256(content_of(path))
             for path in folder.glob("journal.jsonl"):
                 events = [[*flatten(json.loads(line))] for line in path.read_bytes().splitlines()]
                 yield "journal", sha256(json.dumps(events).encode())
@@ -159,6 +159,15 @@ def flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
                 yield from flatten(each, f"{prefix}.{key}" if prefix else key)
     else:
         yield prefix, json.dumps(value, ensure_ascii=False)
+
+
+def content_of(path: Path) -> bytes:
+    """The bytes of a file. The header of weights is sorted: its order is random for tied weights."""
+    content = path.read_bytes()
+    if path.suffix == ".safetensors":
+        end = 8 + int.from_bytes(content[:8], "little")  # the length of the header, the header
+        content = json.dumps(json.loads(content[8:end]), sort_keys=True).encode() + content[end:]
+    return content
 
 
 def sha256(content: bytes) -> str:
