@@ -1,0 +1,93 @@
+"""How large nmt may be. Statements count, since they do not depend on the width of lines.
+
+The limits only fall: whoever makes something smaller lowers them. The goals are 13,600 statements
+for nmt, 9,000 for the core and 13,000 for the tests; 14 files for a step, 33 for a translation.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from nmt.cli import all_commands
+from nmt.config import rules
+from nmt.config.schema import Config
+from nmt.config.section import section_of
+
+ROOT = Path(__file__).resolve().parent.parent
+NMT = sorted(ROOT.glob("nmt/**/*.py"))
+CORE = [path for path in NMT if "extras" not in path.parts]
+MAX_LINES = {"nmt/config/schema.py": 750, "nmt/extras/export/translate.py": 780}
+
+
+def n_statements(paths: Iterable[Path]) -> int:
+    """Logical lines."""
+    total = 0
+    for path in paths:
+        with path.open("rb") as file:
+            total += sum(
+                token.type == tokenize.NEWLINE for token in tokenize.tokenize(file.readline)
+            )
+    return total
+
+
+@pytest.mark.parametrize(
+    ("pattern", "limit"),
+    [("nmt/**/*.py", 14_600), ("tests/**/*.py", 14_300), ("scripts/**/*.py", 2_800)],
+)
+def test_statements(pattern: str, limit: int) -> None:
+    assert n_statements(ROOT.glob(pattern)) <= limit
+
+
+def test_statements_and_files_of_the_core() -> None:
+    assert n_statements(CORE) <= 9_350
+    assert len([path for path in CORE if path.stat().st_size]) <= 88
+    assert len([path for path in (ROOT / "nmt/model").glob("*.py") if path.stat().st_size]) == 9
+
+
+@pytest.mark.parametrize("path", NMT, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_lines_of_a_file(path: Path) -> None:
+    limit = MAX_LINES.get(path.relative_to(ROOT).as_posix(), 450)
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= limit
+
+
+@pytest.mark.parametrize("name", ["fit", "train_step"])
+def test_the_loop_is_on_one_screen(name: str) -> None:
+    tree = ast.parse((ROOT / "nmt/training/loop.py").read_text(encoding="utf-8"))
+    (function,) = [
+        node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name
+    ]
+    assert function.end_lineno is not None
+    assert function.end_lineno - function.lineno + 1 <= 30
+
+
+def n_keys(section: type) -> int:
+    below = (section_of(section, key) for key in section.model_fields)  # type: ignore[attr-defined]
+    return sum(1 if each is None else n_keys(each) for each in below)
+
+
+def test_keys_and_rules() -> None:
+    assert n_keys(Config) <= 150
+    assert len(re.findall("yield Problem", Path(rules.__file__).read_text(encoding="utf-8"))) <= 60
+
+
+def test_commands() -> None:
+    shown = {name: row for name, row in all_commands().items() if not row.hidden}
+    top = [name for name in shown if " " not in name]
+    assert len([name for name in top if shown[name].place]) <= 13
+    assert [name for name in top if not shown[name].place] == ["runs", "share"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("what", "files", "hops"), [("train", 17, 4), ("translate", 38, 6)])
+def test_files_and_hops(what: str, files: int, hops: int) -> None:
+    command = [sys.executable, ROOT / "scripts/way.py", what]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    found = re.search(r"(\d+) files, (\d+) hops", shown)
+    assert found is not None, shown
+    assert (int(found[1]), int(found[2])) <= (files, hops)
