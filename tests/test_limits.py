@@ -86,7 +86,7 @@ def test_commands() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("what", "files", "hops"), [("train", 17, 4), ("translate", 38, 6)])
 def test_files_and_hops(what: str, files: int, hops: int) -> None:
-    command = [sys.executable, ROOT / "scripts/way.py", what]
+    command = [sys.executable, str(ROOT / "scripts/way.py"), what]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
     found = re.search(r"(\d+) files, (\d+) hops", shown)
     assert found is not None, shown

@@ -47,7 +47,7 @@ def test_it_estimates_an_epoch_and_writes_nothing(nmt: Run, config: Path, tmp_pa
     assert re.search(r"total +[\d,]+ parameters\n", result.out)
     assert f"the run folder would be {tmp_path / 'run'}" in result.out
     times = r"an epoch takes about \d+ s on this machine, all \d+ updates [\d.]+ (s|minutes), without validation"
-    assert re.search(times + r"; peak memory about \d+ MB\n", result.out)
+    assert re.search(times + r"; peak memory about [\d,]+ MB\n", result.out)
     assert re.search(r"learning rate   [▁-█]{48}  0.00\d+ at most, 0 at step 2\d\d\n", result.out)
     assert sorted(tmp_path.rglob("*")) == before
 
