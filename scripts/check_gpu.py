@@ -43,7 +43,7 @@ def run_job(name: str, device: str, *, small: bool, seconds: float) -> dict[str,
     """The figures of one job; `error` says why there are none, `seconds` how long it took."""
     command = [
         sys.executable,
-        str(ROOT / "scripts" / "bench" / "gpu_jobs.py"),
+        str(ROOT / "scripts" / "gpu_jobs.py"),
         name,
         device,
         *(["--small"] if small else []),

@@ -65,7 +65,7 @@ def test_students_learn_from_all_teachers(
     options = words(tmp_path, *text.split(), "--set", "training.distillation=0.5")
     assert diversify.main(options) == 0
     learning = ["augment", "train", "train"]
-    assert commands == ["prepare"] * 2 + ["train"] * 6 + learning * 2 + ["evaluate", "analyze"] * 4
+    assert commands == ["prepare"] * 2 + ["train"] * 8 + learning * 2 + ["evaluate", "analyze"] * 4
     table = capsys.readouterr().out.splitlines()[-4:]
     assert [row.split(" | ")[1] for row in table[2:]] == ["2, 3", "2, 3"]
 
@@ -74,10 +74,11 @@ def test_students_learn_from_all_teachers(
     groups = [*(part.get("runs", []) for part in augmentation["parts"]), augmentation["teachers"]]
     members = [[Path(member["run"]).name for member in group] for group in groups]
     forward, backward = (
-        [f"{side}-1", f"{side}-2", f"{side}-wide-1"] for side in ("forward", "backward")
+        [f"{side}-1", f"{side}-2", f"{side}-wide-1", f"{side}-wide-2"]
+        for side in ("forward", "backward")
     )
     assert members == [[], *([run] for run in forward + backward), forward]
-    assert [part["decoding"]["beam"] for part in augmentation["parts"][1:]] == [2] * 6
+    assert [part["decoding"]["beam"] for part in augmentation["parts"][1:]] == [2] * 8
     config = load_run_config(runs / "students" / "backward-3")
     assert (config.seed, config.model.dropout, config.decoding.beam) == (3, 0.2, 1)
     assert config.prepared_folder.resolve() == (runs / "data" / "backward").resolve()
@@ -87,7 +88,7 @@ def test_students_learn_from_all_teachers(
     n_commands = len(commands)
     assert diversify.main([*options, "--forward-only"]) == 0  # all is there: only the table is new
     assert capsys.readouterr().out.splitlines()[-3:] == table[:-1]
-    assert commands[n_commands:] == ["train"] * 6 + learning
+    assert commands[n_commands:] == ["train"] * 8 + learning
 
 
 @pytest.mark.parametrize(
