@@ -234,8 +234,11 @@ class RunRecord(Record):
         path, best = self.checkpoints.find("last"), self.checkpoints.find("best")
         assert path is not None
         self._tell(CheckpointEvent(progress.step, path, path == best))
+        if score is None:  # without a validation, the picture lacks the last updates
+            self._draw_curves()
 
     def end(self, progress: Progress, choice: str | None) -> None:
+        self._draw_curves()  # a kill may have come before
         if choice is not None:
             self._tell(MessageEvent(choice))
         self._tell(EndEvent(self.folder, progress))
