@@ -222,3 +222,9 @@ def test_differences_where_a_section_is_missing_in_one() -> None:
     found = differences(MINIMAL, config_from_dict(values_with(data=given_sets)))
     assert found["data.dev.path"] == (None, "b")
     assert found["data.test.path"] == (None, "c")
+
+
+def test_an_override_of_a_key_nested_too_deep() -> None:
+    text = r"^--set a\.a\.a\.\.\.: nested more than 50 deep; there is no such key$"
+    with pytest.raises(ConfigError, match=text):
+        load(MINIMAL, [f"{'.'.join('a' * 2000)}=1"])

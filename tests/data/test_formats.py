@@ -171,3 +171,8 @@ def test_members_of_a_zip_without_a_name_are_no_candidates(tmp_path: Path) -> No
     path = archive(tmp_path / "a.zip", {"x.tsv": b"a\tb\n", "y": b""})
     content = path.read_bytes().replace(b"y", b"/")
     assert list(read_raw_lines(plain(path, content))) == [b"a\tb"]
+
+
+def test_a_path_with_a_zero_byte_is_one_line() -> None:
+    with pytest.raises(DataError, match=r"contains a zero byte, so it cannot be a path$"):
+        find_files(Path("a\0b"))
