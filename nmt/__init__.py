@@ -112,7 +112,7 @@ def load(*runs: str | PathLike[str], overrides: Sequence[str] = ()) -> Translato
 
 
 def _load_config(config: Config | str | PathLike[str], overrides: Sequence[str]) -> Config:
-    from nmt.config.load import load
+    from nmt.config.load import load_config
     from nmt.config.schema import Config
 
-    return load(config if isinstance(config, Config) else Path(config), overrides)
+    return load_config(config if isinstance(config, Config) else Path(config), overrides)

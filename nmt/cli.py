@@ -21,7 +21,7 @@ import typer.main
 from typer.models import CommandInfo
 
 from nmt.errors import NmtError, NmtWarning, lacks_memory, printable
-from nmt.plugins import Command, extras, load
+from nmt.plugins import Command, extras, import_object
 
 COMMANDS = {
     "prepare": Command(
@@ -44,8 +44,7 @@ COMMANDS = {
 }
 FIRST_STEPS = """\b
 First steps:
-  nmt init first
-  cd first
+{steps_of_extras}\
   nmt prepare -c sample.yaml
   nmt train -c sample.yaml
   nmt evaluate
@@ -92,6 +91,11 @@ class Commands(typer.core.TyperGroup):
     def __init__(self, *, table: Mapping[str, Command] | None = None, **values: Any) -> None:
         super().__init__(**values)
         self.table = all_commands() if table is None else table
+        if self.epilog:
+            steps = (step for row in self.table.values() for step in row.first_steps)
+            self.epilog = self.epilog.format(
+                steps_of_extras="".join(f"  {step}\n" for step in steps)
+            )
         names: Any = dict.fromkeys(self.list_commands(None))
         self.commands = names  # typer suggests similar ones
 
@@ -118,7 +122,7 @@ class Commands(typer.core.TyperGroup):
             )
         gc.disable()  # it would look through all that is imported, again and again
         try:
-            function = load(row.place)
+            function = import_object(row.place)
         finally:
             gc.enable()
         info = CommandInfo(name=cmd_name, callback=function, help=row.sentence, cls=HelpfulCommand)

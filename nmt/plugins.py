@@ -34,7 +34,7 @@ class Part:
 
     def load(self) -> Any:
         """The class or function."""
-        return load(self.place)
+        return import_object(self.place)
 
     def trait(self, name: str) -> Any:
         """Its value; None if the part does not have it."""
@@ -49,12 +49,14 @@ class Command:
         group: its heading in `nmt --help`. sentence: what it does; the first one stands there.
         place: of a function whose parameters are the arguments and options; "" for a group.
         hidden: whether `nmt --help` leaves it out, as it does with old names.
+        first_steps: what `nmt --help` tells a new user to type before the core's commands.
     """
 
     group: str
     sentence: str
     place: str
     hidden: bool = False
+    first_steps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,15 +71,15 @@ class Extra:
         rules: `rules(config)` yields a `Problem` for each rule between keys that is broken.
         wrap: `wrap(members, run, config)` returns the models that take the place of the members.
         rank: `rank(config, device)` returns a function from translations to translations, or None.
-        words: `words(run, config)` returns translations of words, for <unk>, or None.
-        archive: `opened(path)` is a context with the run folder that the file `path` holds.
-        listener: `listener(folder, config, step)` returns a function that takes each event of a
-            training, or None.
-        start: `start(model, config)` sets first weights, and returns lines for the user.
-        files: `files(run)` yields the name of each further file of a run, and a function that reads
-            it.
-        run_files: names of files that it writes into a run, and that translating reads.
-        install: the optional dependencies that it needs: "serve" for `pip install 'nmt[serve]'`.
+        words: `words(run, config)` returns translations of words for <unk>, or None.
+        archive: `opened(path)` opens a file that holds a run, and yields the run's folder.
+        listener: `listener(folder, config, step)` returns a function, or None. The training calls
+            the function with each event.
+        start: `start(model, config)` sets first weights. It returns lines for the user.
+        files: `files(run)` yields the further files of a run: for each, its name and a function
+            that reads it.
+        run_files: names of the files that the extra writes into a run and that translating reads.
+        install: the optional dependencies of the extra: "serve" for `pip install 'nmt[serve]'`.
     """
 
     commands: Mapping[str, Command] = field(default_factory=dict)
@@ -120,7 +122,7 @@ def extras() -> Mapping[str, Extra]:
     return found
 
 
-def load(place: str) -> Any:
+def import_object(place: str) -> Any:
     """The object of a place.
 
     Raises:
@@ -145,7 +147,7 @@ def hooks(name: str, config: Any = None) -> list[Callable[..., Any]]:
     """
     used = [extra for extra in extras().values() if config is None or is_used(extra, config)]
     places = (getattr(extra, name) for extra in used)
-    return [load(place) for place in places if place is not None]
+    return [import_object(place) for place in places if place is not None]
 
 
 def is_used(extra: Extra, config: Any) -> bool:
@@ -157,5 +159,5 @@ def is_used(extra: Extra, config: Any) -> bool:
     return any(
         getattr(getattr(config, section), key) != default
         for section, place in extra.keys.items()
-        for key, default in load(place)()
+        for key, default in import_object(place)()
     )

@@ -33,7 +33,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from nmt.config.load import load
+from nmt.config.load import load_config
 from nmt.config.schema import Config
 from nmt.data.corpus import read_sentences
 from nmt.errors import NmtError
@@ -228,7 +228,7 @@ def python_of(name: str, options: Any) -> Path:
 def train_systems(options: Any, folder: Path) -> dict[str, System]:
     """The systems to measure, nmt first."""
     path = options.what or ROOT / "scripts/peers/model-r.yaml"
-    config = load(path, options.set)
+    config = load_config(path, options.set)
     systems: dict[str, System] = {
         "nmt": partial(train_nmt, config=path, options=options, folder=folder)
     }

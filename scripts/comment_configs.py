@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.config.load import load
+from nmt.config.load import load_config
 from nmt.config.yaml_text import comment
 from nmt.errors import ConfigError
 from nmt.extras.init import schema
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str]) -> int:
     """
     for path in map(Path, arguments) if arguments else CONFIGS:
         try:
-            load(path)
+            load_config(path)
         except ConfigError as error:
             print(error, file=sys.stderr)
             return 1

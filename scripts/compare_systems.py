@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt.config.load import config_from_dict, load
+from nmt.config.load import config_from_dict, load_config
 from nmt.config.schema import Config
 from nmt.config.yaml_text import dump
 from nmt.errors import NmtError
@@ -157,9 +157,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     try:
-        base = load(options.base, options.set)
+        base = load_config(options.base, options.set)
         systems = [
-            load(path)
+            load_config(path)
             for path in options.configs or [ROOT / f"configs/{name}.yaml" for name in SYSTEMS]
         ]
         options.output.mkdir(parents=True, exist_ok=True)

@@ -28,7 +28,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from nmt.config.load import load
+from nmt.config.load import load_config
 from nmt.errors import ConfigError, NmtError
 from scripts import recipes
 
@@ -59,7 +59,7 @@ def open_sides(
     Raises: ConfigError: a configuration is invalid, the directions are not opposite, or a teacher
     lacks its own name, or keys.
     """
-    configs = [load(path) for path in (forward, backward)]
+    configs = [load_config(path) for path in (forward, backward)]
     if configs[1].data.direction != configs[0].data.opposite_direction:
         directions = " and ".join(config.data.direction for config in configs)
         raise ConfigError(
@@ -76,10 +76,10 @@ def open_sides(
     for side, path, config in zip(
         ("forward", "backward"), (forward, backward), configs, strict=True
     ):
-        changed = load(path, overrides)  # an error now, not after hours of training
+        changed = load_config(path, overrides)  # an error now, not after hours of training
         teachers: dict[str, list[str]] = {side: []}
         for name, *keys in more_teachers:
-            load(path, keys)
+            load_config(path, keys)
             teachers[f"{side}-{name}"] = keys
         target = config.data.direction.split("-")[1]
         sides.append(

@@ -43,7 +43,7 @@ import torch
 import zstandard
 
 from nmt.commands import prepare, train
-from nmt.config.load import load
+from nmt.config.load import load_config
 from nmt.config.schema import CleaningConfig, SourceConfig
 from nmt.config.yaml_text import dump
 from nmt.data import corpus, formats, reading
@@ -139,7 +139,7 @@ class Inputs:
         (folder / "pairs.tsv").write_bytes(TABLE)
         (folder / "c.yaml").write_text(CONFIG, "utf-8")
         with contextlib.chdir(folder):
-            self.config = load(Path("c.yaml"))
+            self.config = load_config(Path("c.yaml"))
             prepare.run(self.config, progress=False)
             train.run(self.config, Path("run"), device="cpu", quiet=True)
             with opened(Path("run")) as (run, checkpoint):
@@ -168,7 +168,7 @@ class Inputs:
             )
 
     def override(self, path: Path) -> None:
-        load(self.config, [path.read_bytes().decode("utf-8", "surrogateescape")])
+        load_config(self.config, [path.read_bytes().decode("utf-8", "surrogateescape")])
 
     def bundle(self, path: Path) -> None:
         with opened(path):
@@ -236,7 +236,11 @@ OVERRIDES = (b"data.source={format: tsv, path: x}", b"training.max_steps=3", b"a
 CHECKPOINT, TENSORS = "run/checkpoints/step-*", ".safetensors"
 # The name of the file that a case writes, the function that reads it, and valid inputs.
 KINDS: dict[str, tuple[str, Callable[[Inputs, Path], object], str | Sequence[bytes]]] = {
-    "configuration": ("x.yaml", lambda _, path: dump(load(path)), (CONFIG.encode(), SOURCES)),
+    "configuration": (
+        "x.yaml",
+        lambda _, path: dump(load_config(path)),
+        (CONFIG.encode(), SOURCES),
+    ),
     "--set": ("x", Inputs.override, OVERRIDES),
     "table": ("x.tsv", Inputs.pairs, (SMALL, TABLE[400:500])),
     **{f".{name}": (f"x.{name}", Inputs.pairs, [each]) for name, each in packed(SMALL).items()},

@@ -40,7 +40,7 @@ from math import exp, log
 from pathlib import Path
 from typing import Any
 
-from nmt.config.load import load, read_yaml
+from nmt.config.load import load_config, read_yaml
 from nmt.config.schema import Config
 from nmt.config.yaml_text import dump
 from nmt.data.manifest import MANIFEST
@@ -165,7 +165,7 @@ class Domain:
 
 
 def overrides_of(values: Mapping[str, Any]) -> list[str]:
-    """For `load`: JSON is also YAML."""
+    """For `load_config`: JSON is also YAML."""
     return [f"{key}={json.dumps(value)}" for key, value in values.items()]
 
 
@@ -184,7 +184,7 @@ def draw_trials(base: Config, space: Mapping[str, Domain], count: int, seed: int
             break
         values = {key: domain.draw(generator) for key, domain in space.items()}
         try:
-            load(base, overrides_of(values))
+            load_config(base, overrides_of(values))
         except ConfigError as error:
             problem = error
             continue
@@ -238,7 +238,7 @@ class Trainer:
             digest = hashlib.sha256(json.dumps(data_values, sort_keys=True).encode()).hexdigest()
             prepared = self.folder / "prepared" / digest[:12]
         keys = [*budget.overrides(self.base), f"seed={seed}", f"training.threads={self.threads}"]
-        return load(
+        return load_config(
             self.base,
             [*overrides_of(trial.values), *keys, f"data.prepared={json.dumps(str(prepared))}"],
         )
@@ -550,7 +550,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     try:
-        base, folder = load(options.config, options.set), options.output.absolute()
+        base, folder = load_config(options.config, options.set), options.output.absolute()
         trainer = Trainer(
             folder, base, jobs=options.jobs, threads=options.threads, device=options.device
         )

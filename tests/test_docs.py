@@ -14,7 +14,7 @@ import typer
 import yaml
 
 from nmt.cli import all_commands, app
-from nmt.config.load import config_from_dict, load
+from nmt.config.load import config_from_dict, load_config
 from nmt.errors import ConfigError
 from scripts.reference_pages import PAGES as REFERENCE_PAGES
 from tests.documentation import (
@@ -88,7 +88,7 @@ def check_nmt(arguments: Sequence[str]) -> None:
         assert (ROOT / path).is_file(), f"{path}: no such file"
     if settings:
         known = path is not None and (ROOT / path).is_file()
-        load(ROOT / (path if known else "configs/sample.yaml"), settings)
+        load_config(ROOT / (path if known else "configs/sample.yaml"), settings)
 
 
 def check_script(arguments: Sequence[str]) -> None:
@@ -100,7 +100,7 @@ def check_script(arguments: Sequence[str]) -> None:
         assert not word.startswith("-") or f'"{word}"' in source, f"{path}: no option {word}"
     if settings := [value for option, value in pairwise(arguments) if option == "--set"]:
         configs = [word for word in arguments if word.startswith("configs/")]
-        load(ROOT / [*configs, "configs/sample.yaml"][0], settings)
+        load_config(ROOT / [*configs, "configs/sample.yaml"][0], settings)
 
 
 @pytest.mark.parametrize(("page", "words"), COMMANDS, ids=str)

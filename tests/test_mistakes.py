@@ -16,7 +16,7 @@ import pytest
 
 from nmt.commands import prepare
 from nmt.commands import train as train_command
-from nmt.config.load import load
+from nmt.config.load import load_config
 from nmt.data.workers import Workers
 from tests.conftest import ROOT, Run
 
@@ -65,7 +65,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write(rows=[[row[0]] for row in ROWS], name="en.txt")
         write(rows=[[row[1]] for row in ROWS], name="de.txt")
         Path("c.yaml").write_text(CONFIG, encoding="utf-8")
-        config = load(Path("c.yaml"))
+        config = load_config(Path("c.yaml"))
         prepare.run(config, progress=False)
         train_command.run(config, quiet=True)
     return folder

@@ -10,7 +10,7 @@ import typer
 
 from nmt.bars import is_watched
 from nmt.commands.options import ConfigOption, JsonOption, QuietOption, SetOption, to_json
-from nmt.config.load import load
+from nmt.config.load import load_config
 from nmt.config.schema import Config
 from nmt.data.download import fetch
 from nmt.data.formats import find_files
@@ -58,7 +58,10 @@ def command(
 ) -> None:
     """The command line."""
     manifest = run(
-        load(config, set_ or ()), output, overwrite=overwrite, progress=False if quiet else None
+        load_config(config, set_ or ()),
+        output,
+        overwrite=overwrite,
+        progress=False if quiet else None,
     )
     if as_json or not quiet:
         print(to_json(manifest) if as_json else summary(manifest))

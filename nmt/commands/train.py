@@ -9,7 +9,7 @@ import torch
 import typer
 
 from nmt.commands.options import ConfigOption, DeviceOption, QuietOption, SetOption
-from nmt.config.load import load
+from nmt.config.load import load_config
 from nmt.config.parts import DeviceName
 from nmt.config.schema import Config
 from nmt.config.yaml_text import dump
@@ -53,7 +53,7 @@ def command(
     quiet: QuietOption = False,
 ) -> None:
     """The command line."""
-    checked_config = load(config, set_ or ())
+    checked_config = load_config(config, set_ or ())
     if dry_run:
         print(f"{dump(checked_config)}\n{describe(checked_config, output, device)}")
     else:

@@ -47,7 +47,7 @@ RETIRED_VALUES = {
 OLD_VERSION = "use nmt 0.1 for this run"
 
 
-def load(source: Path | Config, overrides: Sequence[str] = ()) -> Config:
+def load_config(source: Path | Config, overrides: Sequence[str] = ()) -> Config:
     """Read a YAML file (or take a configuration), apply `key.path=value` overrides, and check the
     result.
 

@@ -5,7 +5,7 @@ from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, create_model
 
-from nmt.plugins import extras, load
+from nmt.plugins import extras, import_object
 
 SectionT = TypeVar("SectionT", bound="Section")
 KeyT = TypeVar("KeyT")
@@ -25,7 +25,7 @@ def with_extras(name: str) -> Callable[[type[SectionT]], type[SectionT]]:
             key: (field.annotation, field)
             for extra in extras().values()
             if name in extra.keys
-            for key, field in load(extra.keys[name]).model_fields.items()
+            for key, field in import_object(extra.keys[name]).model_fields.items()
         }
         return (
             create_model(
@@ -56,7 +56,7 @@ def without_unused_extras(values: dict[str, Any]) -> dict[str, Any]:
     kept = dict(values)
     for extra in extras().values():
         for name, place in extra.keys.items():
-            defaults = load(place)().model_dump(mode="json")
+            defaults = import_object(place)().model_dump(mode="json")
             kept[name] = {
                 key: value
                 for key, value in kept[name].items()

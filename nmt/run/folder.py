@@ -14,7 +14,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from nmt.config.load import load
+from nmt.config.load import load_config
 from nmt.config.schema import Config, ModelConfig
 from nmt.config.yaml_text import dump
 from nmt.data.corpus import PREPARE_AGAIN
@@ -227,7 +227,7 @@ def load_run_config(folder: Path, overrides: Sequence[str] = ()) -> Config:
     with suppress(OSError, ValueError):
         version = read_json(folder / MANIFEST, verify=False).get("format_version")
         refuse_newer_format(folder, version, FORMAT_VERSION)
-    config = load(folder / CONFIG_FILE, overrides)
+    config = load_config(folder / CONFIG_FILE, overrides)
     warn_if_changed(folder / CONFIG_FILE)
     return config
 

@@ -15,7 +15,7 @@ from nmt.decoding.unknown_words import UnknownWords, WordFn
 from nmt.device import set_up_device
 from nmt.errors import CheckpointError
 from nmt.model.seq2seq import Seq2Seq
-from nmt.plugins import extras, hooks, load
+from nmt.plugins import extras, hooks, import_object
 from nmt.run.checkpoint import MODEL_FILE, load_weights
 from nmt.run.folder import (
     CONFIG_FILE,
@@ -176,7 +176,7 @@ def _find_words(run: Path, config: Config) -> WordFn | None:
     """The translations of words for <unk>, of the first extra that has some in the run."""
     for extra in extras().values():
         if extra.words is not None and all((run / name).exists() for name in extra.run_files):
-            words: WordFn | None = load(extra.words)(run, config)
+            words: WordFn | None = import_object(extra.words)(run, config)
             return words
     return None
 

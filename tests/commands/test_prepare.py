@@ -242,9 +242,9 @@ def test_the_summary_is_a_short_table(tmp_path: Path, table: Path) -> None:
 
 def test_text_is_utf8_whatever_the_locale(tmp_path: Path, table: Path) -> None:
     script = (
-        "from pathlib import Path; from nmt.commands import prepare; from nmt.config.load import "
-        "load; "
-        f"prepare.run(load(Path({str(tmp_path / 'c.yaml')!r})))"
+        "from pathlib import Path; from nmt.commands import prepare\n"
+        "from nmt.config.load import load_config\n"
+        f"prepare.run(load_config(Path({str(tmp_path / 'c.yaml')!r})))"
     )
     config = configure(table, data={"prepared": str(tmp_path / "toy")})
     (tmp_path / "c.yaml").write_text(json.dumps(config.to_dict()), encoding="utf-8")

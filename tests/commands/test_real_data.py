@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt.commands import prepare
-from nmt.config.load import load
+from nmt.config.load import load_config
 from nmt.config.schema import Config
 from nmt.data.corpus import Corpus, read_sentences
 from nmt.data.manifest import load_manifest
@@ -30,7 +30,7 @@ def tatoeba(root: Path, shared_data: Path, tmp_path_factory: pytest.TempPathFact
         f"data.source.path={shared_data / 'tatoeba' / 'deu-eng.zip'}",
         f"data.prepared={folder}",
     ]
-    config = load(root / "configs" / "tatoeba.yaml", sets)
+    config = load_config(root / "configs" / "tatoeba.yaml", sets)
     prepare.run(config, progress=False)
     return config
 
@@ -77,7 +77,7 @@ def test_multi30k_keeps_its_own_splits(root: Path, shared_data: Path, tmp_path: 
         for language in ("en", "de")
     ]
     manifest = prepare.run(
-        load(root / "configs" / "multi30k.yaml", sets), tmp_path / "prepared", progress=False
+        load_config(root / "configs" / "multi30k.yaml", sets), tmp_path / "prepared", progress=False
     )
     assert manifest["counts"]["read"] == 29_000
     for split, name in (("dev", "val"), ("test", "test_2016_flickr")):

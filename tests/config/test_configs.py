@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from nmt.config import yaml_text
-from nmt.config.load import config_from_dict, load
+from nmt.config.load import config_from_dict, load_config
 from nmt.config.yaml_text import comment, dump
 from nmt.extras.init import schema
 
@@ -35,16 +35,16 @@ def test_the_documented_ones_are_there() -> None:
 
 @each_config
 def test_loads_and_round_trips(path: Path, tmp_path: Path) -> None:
-    config = load(path)
+    config = load_config(path)
     copy = tmp_path / "config.yaml"
     copy.write_text(dump(config), encoding="utf-8")
-    assert load(copy) == config
+    assert load_config(copy) == config
     assert config_from_dict(config.to_dict()) == config
 
 
 @each_config
 def test_is_named_as_its_file(path: Path) -> None:
-    assert load(path).name == path.stem
+    assert load_config(path).name == path.stem
 
 
 @each_config
@@ -109,7 +109,7 @@ def test_the_schema_explains_and_constrains_each_key() -> None:
 
 def test_models_of_both_directions_have_the_same_data() -> None:
     forward, backward, *others = (
-        load(ROOT / "configs" / f"tatoeba{name}.yaml")
+        load_config(ROOT / "configs" / f"tatoeba{name}.yaml")
         for name in ("", "-de-en", "-large", "-luong")
     )
     assert backward.data.direction == forward.data.opposite_direction

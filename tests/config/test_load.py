@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nmt.config.load import config_from_dict, differences, load, read_yaml
+from nmt.config.load import config_from_dict, differences, load_config, read_yaml
 from nmt.errors import ConfigError
 from tests.config.examples import MINIMAL, values_with, write
 
@@ -14,7 +14,7 @@ from tests.config.examples import MINIMAL, values_with, write
 
 def test_read_from_a_file(tmp_path: Path) -> None:
     path = write(tmp_path, "name: test\ndata: {source: {path: deu-eng.zip}}\n")
-    assert load(path) == MINIMAL
+    assert load_config(path) == MINIMAL
 
 
 @pytest.mark.parametrize(
@@ -35,19 +35,20 @@ def test_ways_to_write_a_number(tmp_path: Path, text: str, value: float) -> None
         tmp_path,
         f"name: x\ndata: {{source: {{path: a}}}}\ntraining:\n  learning_rate:\n    peak: {text}\n",
     )
-    assert load(path).training.learning_rate.peak == value
+    assert load_config(path).training.learning_rate.peak == value
 
 
 def test_no_is_norwegian_and_not_false(tmp_path: Path) -> None:
     path = write(
         tmp_path, "name: x\ndata: {direction: en-no, source: {path: a, columns: {en: 1, no: 2}}}\n"
     )
-    assert load(path).data.source.columns == {"en": 1, "no": 2}
+    assert load_config(path).data.source.columns == {"en": 1, "no": 2}
 
 
 def test_a_date_is_text(tmp_path: Path) -> None:
     assert (
-        load(write(tmp_path, "name: 2026-11-21\ndata: {source: {path: a}}\n")).name == "2026-11-21"
+        load_config(write(tmp_path, "name: 2026-11-21\ndata: {source: {path: a}}\n")).name
+        == "2026-11-21"
     )
 
 
@@ -56,19 +57,19 @@ def test_missing_file(tmp_path: Path) -> None:
         ConfigError,
         match=r"nowhere\.yaml: no such file; the configurations that come with nmt are in configs/$",
     ):
-        load(tmp_path / "nowhere.yaml")
+        load_config(tmp_path / "nowhere.yaml")
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot be read \(Is a directory\)"):
-        load(tmp_path)
+        load_config(tmp_path)
 
 
 def test_not_utf8(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_bytes("name: Bär".encode("latin-1"))
     with pytest.raises(ConfigError, match=r"x\.yaml: cannot be read as UTF-8 text"):
-        load(path)
+        load_config(path)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +123,7 @@ def test_a_message_shows_only_the_beginning_of_a_long_value(tmp_path: Path) -> N
     with pytest.raises(
         ConfigError, match=r"seed: must be a whole number; got \[\"abcdefgh\", .+\.\.\.$"
     ) as caught:
-        load(path)
+        load_config(path)
     assert len(str(caught.value)) < 300
 
 
@@ -146,7 +147,7 @@ def test_override(tmp_path: Path, override: str, key: str, value: Any) -> None:
         tmp_path,
         "name: test\ndata: {source: {path: deu-eng.zip}}\ntraining: {epochs: 9, max_steps: 9}\n",
     )
-    found: Any = load(path, [override]).to_dict()
+    found: Any = load_config(path, [override]).to_dict()
     for part in key.split("."):
         found = found[part]
     assert found == value
@@ -154,22 +155,22 @@ def test_override(tmp_path: Path, override: str, key: str, value: Any) -> None:
 
 def test_the_last_override_counts(tmp_path: Path) -> None:
     path = write(tmp_path, "name: test\ndata: {source: {path: a}}\n")
-    assert load(path, ["seed=2", "seed=3"]).seed == 3
+    assert load_config(path, ["seed=2", "seed=3"]).seed == 3
 
 
 def test_the_message_names_the_override_that_causes_a_problem(tmp_path: Path) -> None:
     path = write(tmp_path, "name: test\ndata: {source: {path: a}}\n")
     with pytest.raises(ConfigError) as caught:
-        load(path, ["seed=2", "decoding.bem=3"])
+        load_config(path, ["seed=2", "decoding.bem=3"])
     assert str(caught.value).startswith(
         f"{path} with --set seed=2 --set decoding.bem=3: decoding.bem: unknown key"
     )
     write(tmp_path, "name: test\nsead: 3\ndata: {source: {path: a}}\n")
     with pytest.raises(ConfigError) as caught:
-        load(path, ["seed=2"])
+        load_config(path, ["seed=2"])
     assert str(caught.value).startswith(f"{path}: sead: unknown key")
     write(tmp_path, "name: test\nseed: many\ndata: {source: {path: a}}\n")
-    assert load(path, ["seed=2"]).seed == 2  # the override replaces the wrong value
+    assert load_config(path, ["seed=2"]).seed == 2  # the override replaces the wrong value
 
 
 @pytest.mark.parametrize(
@@ -198,7 +199,7 @@ def test_the_message_names_the_override_that_causes_a_problem(tmp_path: Path) ->
 def test_invalid_override(tmp_path: Path, override: str, message: str) -> None:
     path = write(tmp_path, "name: test\ndata: {source: {path: a}}\n")
     with pytest.raises(ConfigError) as caught:
-        load(path, [override])
+        load_config(path, [override])
     assert str(caught.value).startswith(message.replace("{path}", str(path)))
 
 
@@ -227,4 +228,4 @@ def test_differences_where_a_section_is_missing_in_one() -> None:
 def test_an_override_of_a_key_nested_too_deep() -> None:
     text = r"^--set a\.a\.a\.\.\.: nested more than 50 deep; there is no such key$"
     with pytest.raises(ConfigError, match=text):
-        load(MINIMAL, [f"{'.'.join('a' * 2000)}=1"])
+        load_config(MINIMAL, [f"{'.'.join('a' * 2000)}=1"])

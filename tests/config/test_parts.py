@@ -4,7 +4,7 @@ import pytest
 
 from nmt.cli import all_commands
 from nmt.config import parts
-from nmt.plugins import Part, extras, load
+from nmt.plugins import Part, extras, import_object
 
 TABLES = {name: table for name, table in vars(parts).items() if name.isupper()}
 PLACES = [part.place for table in TABLES.values() for part in table.values()]
@@ -18,7 +18,7 @@ PLACES += [
 
 @pytest.mark.parametrize("place", dict.fromkeys(PLACES))
 def test_a_place_exists(place: str) -> None:
-    assert callable(load(place))
+    assert callable(import_object(place))
 
 
 def test_choices_in_words() -> None:

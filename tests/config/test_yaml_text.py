@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.config.load import config_from_dict, load
+from nmt.config.load import config_from_dict, load_config
 from nmt.config.schema import SourceConfig
 from nmt.config.yaml_text import comment, dump, parse
 from nmt.errors import ConfigError
@@ -32,7 +32,7 @@ def test_dump_describes_every_key_in_one_column() -> None:
 def test_dump_keeps_any_text_on_its_line(tmp_path: Path, path: str) -> None:
     config = config_from_dict(values_with(data={"source": {"path": path}}))
     assert len(dump(config).split("\n")) == len(dump(MINIMAL).split("\n"))
-    assert load(write(tmp_path, dump(config))) == config
+    assert load_config(write(tmp_path, dump(config))) == config
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_dump_round_trips(
     )
     assert config_from_dict(config.to_dict()) == config
     copy = write(tmp_path_factory.getbasetemp(), dump(config))
-    assert load(copy) == config
-    assert load(copy).data.source == SourceConfig(path=Path(path), columns=columns)
+    assert load_config(copy) == config
+    assert load_config(copy).data.source == SourceConfig(path=Path(path), columns=columns)
 
 
 # Comments

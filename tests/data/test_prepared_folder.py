@@ -147,10 +147,10 @@ def test_a_stopped_overwrite_leaves_the_old_one_and_the_next_clears_up(
 import time
 from pathlib import Path
 from nmt.commands import prepare
-from nmt.config.load import load
+from nmt.config.load import load_config
 from nmt.data import pipeline
 pipeline._encode = lambda *arguments: (print("here", flush=True), time.sleep(60))
-prepare.run(load(Path({str(tmp_path / "c.yaml")!r})), overwrite=True)
+prepare.run(load_config(Path({str(tmp_path / "c.yaml")!r})), overwrite=True)
 """
     config = configure(table, data={"prepared": str(folder)})
     (tmp_path / "c.yaml").write_text(json.dumps(config.to_dict()), encoding="utf-8")

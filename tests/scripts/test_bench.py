@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from nmt.config.load import load
+from nmt.config.load import load_config
 from scripts import bench
 from scripts.peer_toolkits import PEERS, SPACE_MARK, Peer, unsupported_keys, write_settings
 from tests import toy
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-MODEL_R = load(ROOT / "scripts/peers/model-r.yaml")
+MODEL_R = load_config(ROOT / "scripts/peers/model-r.yaml")
 PEER = """
 import sys, time
 task, source = sys.argv[1:3]

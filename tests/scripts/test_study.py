@@ -20,7 +20,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.config.load import load
+from nmt.config.load import load_config
 from nmt.errors import ConfigError
 from nmt.run.progress import Progress
 from scripts import study
@@ -193,8 +193,8 @@ def test_finalists_have_the_mean_and_the_deviation_of_their_seeds() -> None:
     [(Budget(500, "steps"), (500, None, None)), (Budget(2.5, "minutes"), (None, 2.5, None))],
 )
 def test_a_schedule_lasts_as_long_as_the_budget(budget: Budget, expected: tuple[Any, ...]) -> None:
-    base = load(ROOT / "configs/tatoeba.yaml")
-    training = load(base, budget.overrides(base)).training
+    base = load_config(ROOT / "configs/tatoeba.yaml")
+    training = load_config(base, budget.overrides(base)).training
     assert (training.max_steps, training.max_minutes, training.learning_rate.steps) == expected
 
 
@@ -246,7 +246,7 @@ class Commands:
     def run(self, words: Sequence[str], log_file: Path) -> tuple[int, str]:
         self.words.append(words[0])
         log_file.write_text(f"nmt: {words[0]}\n", encoding="utf-8")
-        config = load(Path(f"{words[1]}.yaml" if words[0] == "evaluate" else words[2]))
+        config = load_config(Path(f"{words[1]}.yaml" if words[0] == "evaluate" else words[2]))
         steps = config.training.max_steps or 0
         if words[0] == "train":
             checkpoints = Path(words[4]) / "checkpoints"
@@ -301,7 +301,7 @@ def test_a_study_from_end_to_end(
         commands.words.count("train"),
         commands.words.count("evaluate"),
     ) == (2, 7, 7)
-    config = load(tmp_path / "study" / f"{results['final_results'][1]['run']}.yaml")
+    config = load_config(tmp_path / "study" / f"{results['final_results'][1]['run']}.yaml")
     assert (config.seed, config.training.learning_rate.steps, config.training.threads) == (
         2,
         None,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nmt.commands import prepare, train
-from nmt.config.load import load
+from nmt.config.load import load_config
 from nmt.data.splitting import sentence_key
 from nmt.decoding.translation import Translation
 from scripts import check_unshuffle as checker
@@ -109,7 +109,7 @@ def test_a_small_model_attends_to_the_permutation(tmp_path: Path) -> None:
         "training.learning_rate.steps": 300,
         "training.validate_every": 100,
     }
-    config = load(CONFIG, [f"{key}={value}" for key, value in settings.items()])
+    config = load_config(CONFIG, [f"{key}={value}" for key, value in settings.items()])
     prepare.run(config)
     train.run(config, tmp_path / "run", quiet=True)
     tally = checker.check(tmp_path / "run")

@@ -10,7 +10,7 @@ import torch
 import yaml
 
 from nmt.commands import train
-from nmt.config.load import load
+from nmt.config.load import load_config
 from nmt.data.batches import plan_batches
 from nmt.training import dry_run
 from nmt.training.loop import Training
@@ -93,7 +93,7 @@ def test_a_dry_run_finds_the_largest_batches_that_fit(
 
 
 def test_a_dry_run_does_not_change_a_later_training(config: Path, tmp_path: Path) -> None:
-    loaded = load(config, ["training.max_steps=3", "training.validation_pairs=5"])
+    loaded = load_config(config, ["training.max_steps=3", "training.validation_pairs=5"])
     train.run(loaded, tmp_path / "one", device="cpu", quiet=True)
     dry_run.describe(loaded, device="cpu")
     train.run(loaded, tmp_path / "two", device="cpu", quiet=True)

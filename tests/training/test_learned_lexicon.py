@@ -7,7 +7,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from nmt.config.load import load
+from nmt.config.load import load_config
 from nmt.errors import CheckpointError
 from nmt.model.lexical_bias import LexicalBias
 from nmt.run.checkpoint import MODEL_FILE, load_weights, read_tensors
@@ -47,7 +47,7 @@ def tokens_of(bias: LexicalBias, row: int, tgt: Vocabulary) -> set[str]:
 
 
 def test_a_word_has_the_subwords_of_its_translation(run: Path) -> None:
-    config, (src, tgt) = load(run / "config.yaml"), load_vocabularies(run)
+    config, (src, tgt) = load_config(run / "config.yaml"), load_vocabularies(run)
     src_tokenizer, tgt_tokenizer = load_tokenizers(run, config)
     model = build_model(run, config)
     load_weights(find_checkpoint(run), model)
@@ -64,9 +64,9 @@ def test_a_word_has_the_subwords_of_its_translation(run: Path) -> None:
 
 
 def test_the_most_frequent_words_are_kept(run: Path) -> None:
-    lexicon = LearnedLexicon.learn(load(run / "config.yaml", ["model.lexical_words=3"]))
+    lexicon = LearnedLexicon.learn(load_config(run / "config.yaml", ["model.lexical_words=3"]))
     assert lexicon.words is not None
-    whole = LearnedLexicon.learn(load(run / "config.yaml"))
+    whole = LearnedLexicon.learn(load_config(run / "config.yaml"))
     assert whole.words is not None
     assert len(whole.words.keys) == len({*toy.NOUNS, *toy.VERBS}) + 2  # and "the" and "."
     assert lexicon.words.keys.tolist() == whole.words.keys[:3].tolist()
@@ -98,7 +98,7 @@ def test_translate_with_it(run: Path, nmt: Run) -> None:
 def test_numbers_outside_of_the_vocabularies_are_refused(
     run: Path, tmp_path: Path, name: str, value: int
 ) -> None:
-    model = build_model(run, load(run / "config.yaml"))
+    model = build_model(run, load_config(run / "config.yaml"))
     tensors = read_tensors(find_checkpoint(run) / MODEL_FILE)
     tensors[f"lexical_bias.{name}"][-1] = value
     save_file(tensors, tmp_path / MODEL_FILE)

@@ -9,7 +9,7 @@ import yaml
 from safetensors.torch import load_file
 
 from nmt.commands import prepare, train
-from nmt.config.load import load
+from nmt.config.load import load_config
 from nmt.config.schema import Config
 from nmt.data import batches as data_batches
 from nmt.run.checkpoint import load_weights
@@ -42,7 +42,7 @@ def write(folder: Path, name: str, pairs: list[tuple[str, str]], **sections: Any
 def parent(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that was trained on some of the pairs, beside its configuration parent.yaml."""
     folder = tmp_path_factory.mktemp("parent")
-    config = load(write(folder, "parent", toy.sentence_pairs()[:200]))
+    config = load_config(write(folder, "parent", toy.sentence_pairs()[:200]))
     prepare.run(config, progress=False)
     train.run(config, folder / "run", quiet=True)
     return folder / "run"
@@ -158,7 +158,7 @@ def test_the_lexicon_is_learned_first_and_training_does_not_change_it(
     nmt: Run, tmp_path: Path
 ) -> None:
     run = toy.train(tmp_path, model={**SIZES, "lexical_bias": 2, "dropout": 0.0})
-    model, (src, tgt) = build_model(run, load(run / "config.yaml")), load_vocabularies(run)
+    model, (src, tgt) = build_model(run, load_config(run / "config.yaml")), load_vocabularies(run)
     load_weights(find_checkpoint(run), model)
     assert model.lexical_bias is not None
     best = model.lexical_bias.ids[:, 0].tolist()
@@ -180,7 +180,7 @@ def test_the_lexicon_is_learned_first_and_training_does_not_change_it(
 def test_the_lexicon_of_a_large_corpus_comes_from_some_of_its_pairs(
     parent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = load(parent.parent / "parent.yaml", ["model.lexical_bias=4"])
+    config = load_config(parent.parent / "parent.yaml", ["model.lexical_bias=4"])
 
     def count_translations() -> int:
         return int(LearnedLexicon.learn(config).probabilities.gt(0).sum())

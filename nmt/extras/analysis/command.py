@@ -27,7 +27,7 @@ from nmt.extras.analysis.groups import extremes, groups
 from nmt.extras.analysis.leaks import leaks, training_overlap
 from nmt.extras.analysis.results import Analysis, Section, Translated
 from nmt.extras.analysis.warnings import wrong_outputs
-from nmt.plugins import load
+from nmt.plugins import import_object
 from nmt.run.system import open_system
 
 MOSES = "nmt.extras.analysis.moses"  # imported on use: its library is optional
@@ -136,7 +136,7 @@ def command(**values: Any) -> None:
     options = AnalyzeOptions(**values)
     options.check()
     if options.moses is not None:
-        load(f"{MOSES}:check_language")(options.moses)
+        import_object(f"{MOSES}:check_language")(options.moses)
     if options.hypotheses is None:
         analysis = _analyze_system(options)
     else:
@@ -214,7 +214,7 @@ def _analyze(
     of the runs.
     """
     if options.moses is not None:
-        score_moses = load(f"{MOSES}:score_moses")
+        score_moses = import_object(f"{MOSES}:score_moses")
         moses = score_moses(
             evaluation.outputs, translated.references, options.moses, bootstrap=N_RESAMPLES
         )

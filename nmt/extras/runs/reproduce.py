@@ -8,7 +8,7 @@ import typer
 
 from nmt.commands import train as command_train
 from nmt.commands.options import DataOption, DeviceOption, QuietOption, RunArgument
-from nmt.config.load import load
+from nmt.config.load import load_config
 from nmt.config.schema import Config
 from nmt.errors import CheckpointError, ConfigError, NmtError, TrainingError
 from nmt.files import sha256_of
@@ -51,7 +51,7 @@ def command(
     if output.resolve() == folder.resolve():
         raise ConfigError(f"{output}: holds the run itself; name another folder with -o")
     config = load_run_config(folder)
-    config = load(config, _overrides(config, folder, _last_step(config, folder), data))
+    config = load_config(config, _overrides(config, folder, _last_step(config, folder), data))
     check_same_data(folder, config.prepared_folder)
     try:
         command_train.run(config, output, resume=True, device=device, quiet=quiet)

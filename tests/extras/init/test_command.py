@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nmt.commands import prepare
-from nmt.config.load import load
+from nmt.config.load import load_config
 from tests import toy
 from tests.conftest import Run
 
@@ -20,7 +20,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def prepared_pairs(config: Path, *overrides: str) -> int:
     manifest = prepare.run(
-        load(config, ["data.workers=1", *overrides]), Path("prepared"), progress=False
+        load_config(config, ["data.workers=1", *overrides]), Path("prepared"), progress=False
     )
     return sum(split["pairs"] for split in manifest["splits"].values())
 
@@ -35,7 +35,10 @@ def test_the_sample(nmt: Run, folder: Path, root: Path, monkeypatch: pytest.Monk
         "sample.tsv",
         "schema.json",
     }
-    config, original = load(Path("first/sample.yaml")), load(root / "configs" / "sample.yaml")
+    config, original = (
+        load_config(Path("first/sample.yaml")),
+        load_config(root / "configs" / "sample.yaml"),
+    )
     assert config.model == original.model
     monkeypatch.chdir("first")
     assert prepared_pairs(Path("sample.yaml"), "data.max_pairs=900") == 900
@@ -43,7 +46,7 @@ def test_the_sample(nmt: Run, folder: Path, root: Path, monkeypatch: pytest.Monk
 
 def test_the_sample_in_the_other_direction(nmt: Run, folder: Path) -> None:
     assert nmt("init", ".", "--direction", "de-en").status == 0
-    assert load(Path("sample.yaml")).data.direction == "de-en"
+    assert load_config(Path("sample.yaml")).data.direction == "de-en"
 
 
 def test_a_table(nmt: Run, folder: Path) -> None:
@@ -57,7 +60,7 @@ def test_a_table(nmt: Run, folder: Path) -> None:
     assert text.startswith(
         "# yaml-language-server: $schema=schema.json\n# Written by `nmt init` for 588 pairs."
     )
-    config = load(path)
+    config = load_config(path)
     assert config.data.source.path == folder / "pairs.tsv"
     assert config.data.source.columns == {"en": 1, "de": 2}
     assert prepared_pairs(path) == 588
@@ -72,7 +75,7 @@ def test_the_direction_decides(
 ) -> None:
     toy.write_table(folder / "pairs.tsv", toy.sentence_pairs())
     assert nmt("init", "x", "--data", "pairs.tsv", "--direction", direction).status == 0
-    data = load(Path("x/x.yaml")).data
+    data = load_config(Path("x/x.yaml")).data
     assert (data.direction, data.source.columns) == (direction, columns)
 
 
@@ -88,7 +91,7 @@ def test_a_table_with_commas_becomes_one_with_tabs(nmt: Run, folder: Path) -> No
         "id\tGerman\tEnglish",
         '0\tDer Hund sieht den Hund. Ja, "ja".\tThe dog sees the dog. Yes, yes.',
     ]
-    data = load(Path("x/x.yaml")).data
+    data = load_config(Path("x/x.yaml")).data
     assert (data.direction, data.source.path, data.source.columns) == (
         "de-en",
         Path("x.tsv"),
@@ -104,7 +107,7 @@ def test_two_files(nmt: Run, folder: Path) -> None:
         )
     result = nmt("init", "x", "--data", "x/train.en", "--data", "x/train.de")
     assert "languages   en, de\n" in result.out
-    assert load(Path("x/x.yaml")).data.source.files == {
+    assert load_config(Path("x/x.yaml")).data.source.files == {
         "en": Path("train.en"),
         "de": Path("train.de"),
     }
@@ -117,7 +120,7 @@ def test_sizes_grow_with_the_data(nmt: Run, folder: Path) -> None:
         ]
         toy.write_table(folder / f"{count}.tsv", pairs)
         assert nmt("init", str(count), "--data", f"{count}.tsv").status == 0
-    small, large = (load(Path(f"{count}/{count}.yaml")) for count in (2, 60))
+    small, large = (load_config(Path(f"{count}/{count}.yaml")) for count in (2, 60))
     assert small.model.decoder.hidden_size < large.model.decoder.hidden_size
     assert small.tokenizer.size < large.tokenizer.size
     assert small.data.split.dev == 1176 // 15
@@ -128,7 +131,10 @@ def test_much_data_gets_the_recommended_model(nmt: Run, folder: Path, root: Path
     pairs = [(f"{src} {i}", f"{tgt} {i}") for i in range(90) for src, tgt in toy.sentence_pairs()]
     toy.write_table(folder / "pairs.tsv", pairs)
     assert nmt("init", "x", "--data", "pairs.tsv").status == 0
-    config, recommended = load(Path("x/x.yaml")), load(root / "configs" / "tatoeba.yaml")
+    config, recommended = (
+        load_config(Path("x/x.yaml")),
+        load_config(root / "configs" / "tatoeba.yaml"),
+    )
     assert (config.model, config.tokenizer) == (recommended.model, recommended.tokenizer)
     same = {
         key: getattr(recommended.training, key)

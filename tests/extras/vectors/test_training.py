@@ -10,7 +10,7 @@ import pytest
 import torch
 import yaml
 
-from nmt.config.load import load
+from nmt.config.load import load_config
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import load_weights
 from nmt.run.folder import build_model, find_checkpoint, load_vocabularies
@@ -70,10 +70,10 @@ def test_training_starts_from_word_vectors_and_resumes_without_them(
     begun = events_of(run)
     assert begun[0] == {"event": "weights", "step": 0, "text": line}
 
-    model = build_model(run, load(run / "config.yaml"))
+    model = build_model(run, load_config(run / "config.yaml"))
     load_weights(find_checkpoint(run), model)
     torch.manual_seed(1)
-    first = Seq2Seq(load(run / "config.yaml").model, len(src), len(tgt)).tgt_embedding.weight
+    first = Seq2Seq(load_config(run / "config.yaml").model, len(src), len(tgt)).tgt_embedding.weight
     weight, ids = model.tgt_embedding.weight.detach(), tgt.ids(known)
     others = np.setdiff1d(np.arange(len(tgt)), ids)
     scale = first.std(correction=0).item() / rows.std()
