@@ -2,11 +2,12 @@
 
 import json
 import os
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from nmt.errors import DataError
+from nmt.errors import DataError, NmtWarning
 from nmt.files import MAX_TEXT_BYTES, naming, synchronize, write_text
 
 MAX_STEP = 10**12
@@ -37,8 +38,8 @@ class Journal:
             synchronize(self.path.parent)
 
     def read(self) -> list[dict[str, Any]]:
-        """All events in order; an empty list if there is no journal. Skips lines that a crash
-        damaged.
+        """All events in order; an empty list if there is no journal. Skips lines that are
+        damaged, with a warning.
 
         Raises:
             DataError: the file is too large for a journal.
@@ -49,8 +50,12 @@ class Journal:
             raise DataError(
                 f"{self.path}: larger than {MAX_TEXT_BYTES:,} bytes; this is no journal"
             )
-        lines = self.path.read_text(encoding="utf-8", errors="replace").split("\n")
-        return [value for line in lines[:-1] if (value := _parse(line)) is not None]
+        lines = self.path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
+        events = [value for line in lines if (value := _parse(line)) is not None]
+        if n_damaged := len(lines) - len(events):
+            text = f"{self.path}: damaged lines left out: {n_damaged}"
+            warnings.warn(text, NmtWarning, stacklevel=2)
+        return events
 
     def rewind(self, step: int) -> None:
         """Delete the events after `step`: a resumed training writes them again."""
@@ -64,6 +69,7 @@ def _parse(line: str) -> dict[str, Any] | None:
         value = json.loads(line)
         if (
             isinstance(value, dict)
+            and isinstance(value.get("event"), str)
             and isinstance(value.get("step"), int)
             and 0 <= value["step"] <= MAX_STEP
         ):

@@ -18,6 +18,11 @@ from nmt.run.folder import CONFIG_FILE, PROVENANCE_FILE, files_of_extras
 
 # The results depend on their versions.
 LIBRARIES = ("torch", "numpy", "sacrebleu", "spacy", "sentencepiece")
+# Of what is read of an entry; someone may have edited the file.
+TYPES = {
+    **dict.fromkeys(("version", "torch", "device", "cpu"), str),
+    **dict.fromkeys(("step", "threads", "processes"), int),
+}
 
 
 def of_code() -> dict[str, Any]:
@@ -52,9 +57,12 @@ def record_training(run: Path, step: int, device: torch.device, processes: int) 
 def read_training(run: Path) -> list[dict[str, Any]]:
     """What `record_training` wrote, in the order of the steps; empty if it is not readable."""
     path = run / PROVENANCE_FILE
-    with suppress(OSError, ValueError, TypeError, RecursionError):
+    with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
         if path.stat().st_size <= MAX_JSON_BYTES:
-            return [dict(session) for session in json.loads(path.read_bytes())]
+            sessions = [dict(session) for session in json.loads(path.read_bytes())]
+            values = [{**session, **session["libraries"]} for session in sessions]
+            if all(isinstance(one[key], kind) for one in values for key, kind in TYPES.items()):
+                return sessions
     return []
 
 

@@ -1,39 +1,91 @@
 """`nmt runs show`, all about a run from its folder; `nmt runs list`, a table of runs."""
 
 import json
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from math import isfinite, log
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import BaseModel, ValidationError
 
 from nmt.commands.options import JsonOption, RunOrBundleArgument, to_json
+from nmt.config.load import differences
 from nmt.config.parts import TOKENIZERS
 from nmt.config.schema import Config
-from nmt.errors import CheckpointError, DataError, NmtError, printable
+from nmt.data.manifest import MANIFEST, load_manifest
+from nmt.errors import CheckpointError, DataError, NmtError, NmtWarning, printable
 from nmt.extras.runs.card import model_card
-from nmt.extras.runs.summary import find_runs, read_facts
 from nmt.model.seq2seq import parameters_by_part
 from nmt.report.table import Table, TableCell, label_rows, sparkline
-from nmt.run.folder import RUNS_FOLDER, build_model, find_run
+from nmt.run.checkpoint import read_progress
+from nmt.run.folder import (
+    EVALUATION_FOLDER,
+    HISTORY_FILE,
+    JOURNAL_FILE,
+    PROVENANCE_FILE,
+    RUNS_FOLDER,
+    build_model,
+    check_same_data,
+    find_run,
+    holds_run,
+    holds_weights_only,
+    is_training,
+    load_run_config,
+    open_checkpoints,
+)
+from nmt.run.journal import Journal
 from nmt.run.load import unpacked
+from nmt.run.progress import Progress
+from nmt.run.provenance import read_training
+from nmt.text.tokenizers import SIDES
 
-COLUMNS = {  # of the table of runs: key in JSON -> heading
-    **{name: name for name in ("run", "direction", "model", "state", "step")},
-    "dev_bleu": "dev BLEU",
-    "dev_loss": "dev loss",
-    "test_score": "test",
-    "bytes": "MB",
-    "changed": "changed",
+# Of the table of runs: key in JSON -> heading, and how a value is shown.
+COLUMNS: dict[str, tuple[str, Callable[[Any], TableCell]]] = {
+    "run": ("run", printable),
+    "direction": ("direction", str),
+    "model": ("model", printable),
+    "state": ("state", str),
+    "step": ("step", int),
+    "dev_bleu": ("dev BLEU", "{:6.2f}".format),
+    "dev_loss": ("dev loss", "{:6.2f}".format),
+    "test_score": ("test", "{0[metric]} {0[score]:.2f}".format),
+    "bytes": ("MB", lambda count: round(count / 1e6)),
+    "changed": ("changed", lambda time: time[:16].replace("T", " ")),
 }
+SHOWN_EVENTS = ("train", "validation", "evaluation")
 HASH_LENGTH = 12  # characters of a SHA-256 on the screen
 MAX_SCORES_SHOWN = 6
 MAX_CURVE_WIDTH = 48
 LABEL_WIDTH = 14
 
 Rows = Iterator[tuple[str, str]]
+
+
+class Score(BaseModel, strict=True):
+    """A score in the history of evaluations."""
+
+    metric: str
+    score: float
+    signature: str
+    interval: list[float] | None = None
+
+
+class ShownEvent(BaseModel, strict=True):
+    """What is shown of an event of a training or an evaluation, if the event has it."""
+
+    perplexity: float | None = None
+    loss: float | None = None
+    bleu: float | None = None
+    chrf: float | None = None
+    scores: list[Score] = []
+    split: str | None = None
+    beam: int | None = None
+    sentences: int | None = None
+    text_sha256: str | None = None
 
 
 def command(
@@ -73,6 +125,126 @@ def run(path: Path | None = None) -> dict[str, Any]:
         changed = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
         facts |= {"run": str(path), "changed": changed}
     return facts
+
+
+def read_facts(folder: Path) -> tuple[Config, dict[str, Any]]:
+    """The configuration of a run, and all that is known of it, ready for JSON.
+
+    state is "training" if a process trains it now, "unfinished" if its training was interrupted,
+    "weights only" if it is a copy without the state of training, "finished" or "not started".
+    progress is that of the last checkpoint.
+
+    Raises:
+        CheckpointError, ConfigError, DataError: a part of the run is missing or damaged.
+    """
+    if not holds_run(folder):
+        raise CheckpointError(f"{folder}: config.yaml is missing; this is no run, or half of one")
+    config = load_run_config(folder)
+    checkpoints = open_checkpoints(folder, config)
+    kept = {
+        name: {key: getattr(each, key) for key in ("checkpoint", "step", "score")}
+        for name in ("best", "last")
+        for each in checkpoints.kept(name)[:1]
+    }
+    last = checkpoints.find("last")
+    progress = None if last is None else read_progress(last)
+    journal = _read_events(folder / JOURNAL_FILE)
+    sessions = read_training(folder)
+    if not sessions and (folder / PROVENANCE_FILE).exists():
+        text = f"{folder / PROVENANCE_FILE}: damaged, and left out"
+        warnings.warn(text, NmtWarning, stacklevel=2)
+    manifest, problem, url = load_manifest(folder), None, config.data.source.url
+    try:
+        check_same_data(folder, config.prepared_folder)
+    except NmtError as error:  # what trained the run may have moved
+        problem = str(error)
+    sizes, changed = _files(folder)
+    changes = differences(Config(name=config.name), config)
+    return config, {
+        "run": str(folder),
+        "name": config.name,
+        "direction": config.data.direction,
+        "state": _state(folder, progress),
+        "finished": progress and progress.finished,
+        "changed": changed,
+        "not_default": {
+            key: {"value": value, "default": default} for key, (default, value) in changes.items()
+        },
+        "data": {
+            "prepared": str(config.prepared_folder),
+            "problem": problem,
+            "url": None if url is None else str(url),
+            "content": manifest["content"],
+            "nmt_version": manifest["nmt_version"],
+            "pairs": {name: split["pairs"] for name, split in manifest["splits"].items()},
+            "inputs": manifest["inputs"],
+            "augmented": "augmentation" in manifest,
+        },
+        "vocabulary": {
+            side: {**manifest["vocabulary"][side], "tokenizer": manifest["tokenizers"][side]}
+            for side in SIDES
+        },
+        "progress": progress
+        and {key: getattr(progress, key) for key in ("step", "epoch", "seconds", "skipped")},
+        "best": kept.get("best"),
+        "last": kept.get("last"),
+        "training": [
+            {key: event.get(key) for key in ("step", "perplexity")}
+            for event in journal
+            if event["event"] == "train"
+        ],
+        "validations": [
+            {key: event.get(key) for key in ("step", "loss", "bleu", "chrf")}
+            for event in journal
+            if event["event"] == "validation"
+        ],
+        "evaluations": _read_events(folder / EVALUATION_FOLDER / HISTORY_FILE),
+        "sessions": sessions,
+        "bytes": {
+            "total": sum(sizes.values()),
+            "checkpoints": sum(
+                size for path, size in sizes.items() if checkpoints.folder in path.parents
+            ),
+        },
+    }
+
+
+def _read_events(path: Path) -> list[dict[str, Any]]:
+    """The events of a journal without those that someone has damaged; a warning counts these."""
+    events, n_damaged = [], 0
+    for event in Journal(path).read():
+        try:
+            if event["event"] in SHOWN_EVENTS:
+                ShownEvent.model_validate(event)
+            events.append(event)
+        except ValidationError:
+            n_damaged += 1
+    if n_damaged:
+        text = f"{path}: damaged lines left out: {n_damaged}"
+        warnings.warn(text, NmtWarning, stacklevel=2)
+    return events
+
+
+def _state(folder: Path, progress: Progress | None) -> str:
+    if is_training(folder):
+        return "training"
+    if holds_weights_only(folder):
+        return "weights only"
+    if progress is None:
+        return "not started"
+    return "finished" if progress.finished else "unfinished"
+
+
+def _files(folder: Path) -> tuple[dict[Path, int], str]:
+    """The bytes of each file, and the time of the last change."""
+    sizes, last_change = {}, 0.0
+    for path in folder.rglob("*"):
+        with suppress(OSError):  # a training may delete it meanwhile
+            if path.is_file():
+                status = path.stat()
+                sizes[path] = status.st_size
+                last_change = max(last_change, status.st_mtime)
+    return sizes, datetime.fromtimestamp(last_change, UTC).isoformat(timespec="seconds")
 
 
 def describe(facts: dict[str, Any]) -> str:
@@ -145,8 +317,12 @@ def _data_rows(facts: dict[str, Any]) -> Rows:
 
 def _curve_rows(facts: dict[str, Any]) -> Rows:
     validations = facts["validations"]
+    perplexities = [event["perplexity"] for event in facts["training"]]
     curves = {
-        "train loss": ([log(event["perplexity"]) for event in facts["training"]], ".3f"),
+        "train loss": (
+            [log(value) for value in perplexities if value is not None and value > 0],
+            ".3f",
+        ),
         "dev loss": ([event["loss"] for event in validations], ".3f"),
         "dev BLEU": ([event["bleu"] for event in validations], ".2f"),
         "dev chrF": ([event["chrf"] for event in validations], ".2f"),
@@ -173,6 +349,17 @@ def _size(count: int) -> str:
     return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"
 
 
+def find_runs(folder: Path) -> list[Path]:
+    """The runs and damaged runs below `folder`, sorted; not those inside of other runs."""
+    if not folder.is_dir():
+        return []
+    is_run = holds_run(folder) and (folder / MANIFEST).exists()
+    if is_run or (folder / JOURNAL_FILE).exists() or (folder / "checkpoints").is_dir():
+        return [folder]
+    below = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    return [run for path in below for run in find_runs(path)]
+
+
 def list_command(
     folder: Annotated[
         Path, typer.Argument(help="Folder that holds runs. Default: runs.", metavar="DIR")
@@ -190,8 +377,13 @@ def list_command(
     if as_json:
         print(to_json(rows))
         return
-    cells = [tuple(_cell(row[name], name) for name in COLUMNS) for row in rows if "state" in row]
-    lines = [Table("runs", "", (*COLUMNS.values(),), cells).to_text()] if cells else []
+    cells = [
+        tuple("-" if row[key] is None else show(row[key]) for key, (_, show) in COLUMNS.items())
+        for row in rows
+        if "state" in row
+    ]
+    headings = tuple(heading for heading, _ in COLUMNS.values())
+    lines = [Table("runs", "", headings, cells).to_text()] if cells else []
     lines += [f"nmt: {row['problem']}" for row in rows if row["problem"]]
     print("\n".join(lines) or "no runs")
 
@@ -207,7 +399,7 @@ def _row_of(folder: Path) -> dict[str, Any]:
     scores = [
         event["scores"][0]
         for event in facts["evaluations"]
-        if event.get("split") == "test" and event["scores"]
+        if event.get("split") == "test" and event.get("scores")
     ]
     return {
         **{key: facts[key] for key in ("run", "state", "name", "direction")},
@@ -234,17 +426,3 @@ def _describe_model(config: Config) -> str:
         f"{tokenizer.kind}{size}, {encoder.cell} {sizes[0]}, {config.model.attention.score}, "
         f"{decoder.kind} {sizes[1]}"
     )
-
-
-def _cell(value: Any, column: str) -> TableCell:
-    if value is None:
-        return "-"
-    if column == "test_score":
-        return f"{value['metric']} {value['score']:.2f}"
-    if column == "bytes":
-        return round(int(value) / 1e6)
-    if column == "changed":
-        return str(value)[:16].replace("T", " ")
-    if isinstance(value, float):
-        return f"{value:6.2f}"
-    return value if isinstance(value, int) else printable(str(value))

@@ -8,6 +8,7 @@ import pytest
 from filelock import FileLock
 
 from nmt.files import read_json, write_json
+from nmt.run.journal import Journal
 from tests import toy
 from tests.conftest import Run
 
@@ -86,6 +87,40 @@ def test_a_damaged_part_is_an_error_of_one_line(
     result = nmt("runs", "show", run)
     assert (result.status, result.out, result.err.count("\n")) == (1, "", 1)
     assert text in result.err
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        ("journal.jsonl", "event", None),
+        ("journal.jsonl", "perplexity", "high"),
+        ("journal.jsonl", "loss", []),
+        ("evaluation/history.jsonl", "step", "60"),
+        ("evaluation/history.jsonl", "scores", {"metric": "BLEU", "score": 10}),
+        ("evaluation/history.jsonl", "scores", [{"metric": "BLEU", "score": None}]),
+        ("provenance.json", "libraries", None),
+        ("provenance.json", "processes", "2"),
+    ],
+)
+def test_what_someone_has_damaged_is_left_out_with_a_line(
+    nmt: Run, trained: Path, tmp_path: Path, name: str, key: str, value: object
+) -> None:
+    run = shutil.copytree(trained, tmp_path / "run")
+    (run / "evaluation").mkdir()
+    Journal(run / "evaluation" / "history.jsonl").write("evaluation", 60, scores=[], split="test")
+    text = (run / name).read_text(encoding="utf-8")
+    events = (
+        json.loads(text) if name == "provenance.json" else [*map(json.loads, text.splitlines())]
+    )
+    damaged = next(event for event in events if key in event)
+    for content in ({**damaged, key: value}, [damaged]):
+        events[events.index(damaged)] = damaged = content
+        lines = [json.dumps(events)] if name == "provenance.json" else map(json.dumps, events)
+        (run / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        for words in (("show", run), ("show", run, "--card"), ("list", tmp_path)):
+            result = nmt("runs", *words)
+            assert (result.status, result.err.count("\n")) == (0, 1)
+            assert result.err.startswith(f"nmt: warning: {run / name}: damaged")
 
 
 def test_no_run(nmt: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
