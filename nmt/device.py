@@ -66,10 +66,3 @@ def supports_mixed_precision(device: torch.device) -> bool:
         probes = "_is_avx512_bf16_supported", "_is_amx_tile_supported"
         return any(getattr(torch.cpu, probe, bool)() for probe in probes)
     return device.type == "cuda"
-
-
-def send(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """Copy a tensor from the CPU; to a GPU from pinned memory, so that the CPU need not wait."""
-    if device.type == "cuda":
-        return tensor.pin_memory().to(device, non_blocking=True)
-    return tensor.to(device)

@@ -428,13 +428,6 @@ class LearningRateConfig(Section):
         0.0, ge=0, description="linear, cosine, step, plateau: lowest learning rate"
     )
 
-    @property
-    def lasts_for_training(self) -> bool:
-        """Whether the schedule spans the whole training, so that the limits of the training change
-        its rates.
-        """
-        return self.steps is None and self.schedule in ("linear", "cosine")
-
 
 @with_extras("training")
 class TrainingConfig(Section):

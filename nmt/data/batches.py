@@ -203,19 +203,15 @@ class Batch:
         """The batch on another device; `src_lengths` stays on the CPU. Waits for no GPU."""
         if device.type == self.src.device.type:
             return self
-
-        def send(tensor: Tensor) -> Tensor:
-            pinned = tensor.pin_memory() if device.type == "cuda" else tensor
-            return pinned.to(device, non_blocking=True)
-
+        soft = self.soft_targets
         return replace(
             self,
-            src=send(self.src),
-            tgt_in=send(self.tgt_in),
-            tgt_out=send(self.tgt_out),
-            tgt_mask=send(self.tgt_mask),
-            token_positions=send(self.token_positions),
-            soft_targets=self.soft_targets and SoftTargets(*map(send, self.soft_targets)),
+            src=send(self.src, device),
+            tgt_in=send(self.tgt_in, device),
+            tgt_out=send(self.tgt_out, device),
+            tgt_mask=send(self.tgt_mask, device),
+            token_positions=send(self.token_positions, device),
+            soft_targets=soft and SoftTargets(*(send(tensor, device) for tensor in soft)),
         )
 
 
@@ -247,6 +243,13 @@ def pad_sources(src: Sequence[SentenceIds]) -> tuple[Tensor, Tensor]:
     """Source ids with <eos> appended and padded, [B, S], and their lengths [B]."""
     lengths = torch.tensor([len(ids) + 1 for ids in src])
     return _pad([np.concatenate((ids, [EOS])) for ids in src]), lengths
+
+
+def send(tensor: Tensor, device: torch.device) -> Tensor:
+    """Copy a tensor from the CPU; to a GPU from pinned memory, so that the CPU need not wait."""
+    if device.type == "cuda":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
 
 
 def _token_positions(mask: Tensor) -> Tensor:

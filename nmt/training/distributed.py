@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from nmt.errors import ConfigError, TrainingError
+from nmt.training.loop import SINGLE_PROCESS, World
 
 T = TypeVar("T")
 
@@ -25,32 +26,18 @@ DEFAULT_TIMEOUT = timedelta(minutes=30)
 
 
 @dataclass(frozen=True)
-class World:
-    """The processes of a training.
+class Processes(World):
+    """Several processes. Where another one failed, or does not answer, methods raise TrainingError.
 
     Attributes:
-        rank: index of this process, from 0. size: number of processes.
         tensor_group, gloo_group: process groups that send tensors, and Python objects over the CPU.
     """
 
-    rank: int = 0
-    size: int = 1
     tensor_group: Any = None
     gloo_group: Any = None
 
-    @property
-    def is_first(self) -> bool:
-        """Whether this process decides and writes files."""
-        return self.rank == 0
-
     def parallel(self, module: nn.Module) -> nn.Module:
-        """`module`; with several processes, one whose backward passes leave the mean gradient of
-        all, see `exchange`.
-
-        The exchange of one bucket of gradients runs while the backward pass computes the next.
-        """
-        if self.size == 1:
-            return module
+        """One bucket of gradients is exchanged while the backward pass computes the next."""
         # A parameter without a gradient in all processes has none afterwards, so that the optimizer
         # leaves it unchanged, as in a single process; the adaptive output layer has such
         # parameters. And the buckets stay the same in all updates: otherwise those after the first
@@ -70,32 +57,16 @@ class World:
         return parallel
 
     def exchange(self, module: nn.Module, *, last: bool) -> AbstractContextManager[None]:
-        """Passes of a module of `parallel` inside the block add to the gradients of this process;
-        the last one of an update leaves the mean of all processes. Each process must have a last
-        one.
-        """
         if last or not isinstance(module, DistributedDataParallel):
             return nullcontext()
         return module.no_sync()
 
     def backward(self, objective: Tensor, *, last: bool) -> None:
-        """The backward pass inside of `exchange`.
-
-        Raises:
-            TrainingError: another process failed, or does not answer; or memory is full, when it is
-                too late to split the batch.
-        """
-        with self._explain_failures() if self.size > 1 and last else nullcontext():
+        """A full memory is an error, too: it is too late to split the batch."""
+        with self._explain_failures() if last else nullcontext():
             objective.backward()
 
     def sum(self, tensor: Tensor) -> None:
-        """Replace the tensor by its sum over all processes.
-
-        Raises:
-            TrainingError: another process failed, or does not answer.
-        """
-        if self.size == 1:
-            return
         with self._explain_failures():
             if tensor.is_cuda:
                 # Over the CPU: messages between GPUs do not report a process that hangs.
@@ -103,22 +74,12 @@ class World:
             dist.all_reduce(tensor, group=self.tensor_group)
 
     def broadcast(self, value: T) -> T:
-        """The value of the first process, in all processes.
-
-        Raises:
-            TrainingError: another process failed.
-        """
-        if self.size == 1:
-            return value
         values = [value]
         with self._explain_failures():
             dist.broadcast_object_list(values, src=0, group=self.gloo_group)
         return values[0]
 
     def copy_weights(self, model: nn.Module) -> None:
-        """Copy the weights of the first process to all others."""
-        if self.size == 1:
-            return
         with self._explain_failures():
             for tensor in (*model.parameters(), *model.buffers()):
                 dist.broadcast(tensor.data, src=0, group=self.tensor_group)
@@ -140,9 +101,6 @@ class World:
                 f"another process of this training failed, or has not answered within "
                 f"training.timeout_minutes ({text}); see its error message, or what it waits for"
             ) from None
-
-
-SINGLE_PROCESS = World()
 
 
 @contextmanager
@@ -167,7 +125,12 @@ def init_distributed(device: torch.device, timeout: timedelta = DEFAULT_TIMEOUT)
         long_timeout = max(4 * timeout, DEFAULT_TIMEOUT)
         backend = "nccl" if device.type == "cuda" else "gloo"
         store, rank, size = next(rendezvous("env://", timeout=long_timeout))
-        store = PrefixStore(_attempt(), store)
+        # With a restart by torchrun, the store still has the addresses of the dead processes. On
+        # several machines, the numbers of restarts may differ; there, torchrun must be told to make
+        # a new store: see docs/gpu.md.
+        is_one_machine = os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE")
+        count = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        store = PrefixStore(f"attempt {count}" if is_one_machine else "attempt", store)
         dist.init_process_group(
             backend, store=store, rank=rank, world_size=size, timeout=long_timeout
         )
@@ -177,21 +140,10 @@ def init_distributed(device: torch.device, timeout: timedelta = DEFAULT_TIMEOUT)
             f"the processes of this training cannot connect ({_first_line(error)})"
         ) from None
     try:
-        yield World(rank, size, dist.group.WORLD if backend == "nccl" else gloo_group, gloo_group)
+        tensor_group = dist.group.WORLD if backend == "nccl" else gloo_group
+        yield Processes(rank, size, tensor_group, gloo_group)
     finally:
         dist.destroy_process_group()
-
-
-def _attempt() -> str:
-    """A name for this start of the processes. With a restart by torchrun, the store still has the
-    addresses of the dead processes.
-
-    On several machines, their numbers of restarts may differ; there, torchrun must be told to make
-    a new store: see docs/gpu.md.
-    """
-    is_one_machine = os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE")
-    count = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    return f"attempt {count}" if is_one_machine else "attempt"
 
 
 def local_gpu(device: torch.device) -> torch.device:

@@ -9,7 +9,7 @@ trainings are equal only if their updates and validations take equal times.
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -25,7 +25,6 @@ from nmt.data.corpus import Corpus
 from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.progress import Outcome, Progress, Update
-from nmt.training.distributed import SINGLE_PROCESS, World
 from nmt.training.loss import Loss, draw_forcing_mask
 from nmt.training.optimization import (
     Moment,
@@ -86,8 +85,8 @@ def train_step(loss: nn.Module, training: "Training", update: Update, rate: floa
 
 
 def add_gradients(loss: nn.Module, training: "Training", update: Update, ratio: float) -> Tensor:
-    """The gradient of the micro-batches, summed over their tokens; with several processes, the mean
-    of their sums.
+    """Add up the gradients of the micro-batches. They are sums over target tokens. With several
+    processes, each parameter gets the mean of the sums of all processes.
 
     Returns:
         [3]: the sums of objective, negative log-likelihood and tokens of this process.
@@ -128,6 +127,52 @@ def split_in_half(micro_batches: Sequence[Batch]) -> list[Batch]:
             "sizes"
         )
     return [half for batch in micro_batches for half in batch.split_in_half()]
+
+
+@dataclass(frozen=True)
+class World:
+    """The processes of a training. This is a training in a single one, which exchanges nothing;
+    `nmt.training.distributed` has that in several.
+
+    Attributes:
+        rank: index of this process, from 0. size: number of processes.
+    """
+
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process decides and writes files."""
+        return self.rank == 0
+
+    def parallel(self, module: nn.Module) -> nn.Module:
+        """The module, whose backward passes exchange gradients; see `exchange`."""
+        return module
+
+    def exchange(self, module: nn.Module, *, last: bool) -> AbstractContextManager[None]:
+        """Passes of a module of `parallel` inside the block add to the gradients of this process;
+        the last one of an update leaves the mean of all processes. Each process must have a last
+        one.
+        """
+        return nullcontext()
+
+    def backward(self, objective: Tensor, *, last: bool) -> None:
+        """The backward pass inside of `exchange`."""
+        objective.backward()
+
+    def sum(self, tensor: Tensor) -> None:
+        """Replace the tensor by its sum over all processes."""
+
+    def broadcast(self, value: T) -> T:
+        """The value of the first process, in all processes."""
+        return value
+
+    def copy_weights(self, model: nn.Module) -> None:
+        """Copy the weights of the first process to all others."""
+
+
+SINGLE_PROCESS = World()
 
 
 @dataclass

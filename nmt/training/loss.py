@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from nmt.config.parts import LOSS_TERMS
 from nmt.config.schema import TrainingConfig
-from nmt.data.batches import Batch
-from nmt.device import send
+from nmt.data.batches import Batch, send
 from nmt.model.cross_entropy import Distillation
 from nmt.model.seq2seq import Decoded, Seq2Seq
 from nmt.training.word_alignment import FIRST_TENSION

@@ -127,9 +127,16 @@ def learning_rate(moment: Moment, config: LearningRateConfig) -> float:
     if moment.step > config.warmup_steps:
         return LEARNING_RATE_SCHEDULES[config.schedule](moment, config)
     rate = config.peak * moment.step / config.warmup_steps
-    if config.lasts_for_training:
+    if lasts_for_training(config):
         rate = min(rate, LEARNING_RATE_SCHEDULES[config.schedule](moment, config))
     return rate
+
+
+def lasts_for_training(config: LearningRateConfig) -> bool:
+    """Whether the schedule spans the whole training, so that the limits of the training change its
+    rates.
+    """
+    return config.steps is None and config.schedule in ("linear", "cosine")
 
 
 def _between(share: float, config: LearningRateConfig) -> float:

@@ -36,9 +36,9 @@ from nmt.run.folder import (
     write_run_config,
 )
 from nmt.run.journal import Journal
-from nmt.training.distributed import World
 from nmt.training.learned_lexicon import LearnedLexicon
-from nmt.training.loop import Training
+from nmt.training.loop import Training, World
+from nmt.training.optimization import lasts_for_training
 
 # Keys that may change when a training is resumed: none of them affects an update, unless the
 # learning rate follows the limits.
@@ -133,8 +133,8 @@ def _find_last(folder: Path, config: Config, resume: bool) -> Path | None:
             f"{folder}: is a copy without the state of training, which cannot resume; start from "
             f"it with `--set training.start_from={folder} -o ...`"
         )
-    is_limited = config.training.learning_rate.lasts_for_training
-    resumable = RESUMABLE_KEYS if is_limited else (*RESUMABLE_KEYS, *LIMIT_KEYS)
+    rate = config.training.learning_rate
+    resumable = RESUMABLE_KEYS if lasts_for_training(rate) else (*RESUMABLE_KEYS, *LIMIT_KEYS)
     changes = [
         f"{key}: was {old}, is {new}"
         for key, (old, new) in differences(load_run_config(folder), config).items()

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from nmt.config.parts import OUTPUTS
 from nmt.config.schema import OutputName
-from nmt.data.batches import build_batch
-from nmt.device import pick_device, send, set_up_device
+from nmt.data.batches import build_batch, send
+from nmt.device import pick_device, set_up_device
 from nmt.errors import ConfigError
 from nmt.training.distributed import local_gpu
 

@@ -23,8 +23,7 @@ from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import Checkpoints, load_training, read_progress
 from nmt.run.progress import Outcome, Progress, Update
-from nmt.training.distributed import World
-from nmt.training.loop import Record, Training, add_gradients, fit, train_step
+from nmt.training.loop import Record, Training, World, add_gradients, fit, train_step
 from nmt.training.loss import Loss
 from nmt.training.optimization import OPTIMIZERS
 from nmt.training.record import describe_skipped

@@ -14,8 +14,7 @@ from nmt.config.schema import Config
 from nmt.data import batches as data_batches
 from nmt.data.corpus import Corpus, Sequences
 from nmt.run.progress import Progress, Update
-from nmt.training.distributed import SINGLE_PROCESS, World
-from nmt.training.loop import Training, updates
+from nmt.training.loop import SINGLE_PROCESS, Training, World, updates
 from tests.training.test_loop import make_config, make_model
 
 EPOCHS = 2

@@ -23,6 +23,7 @@ from nmt.run.folder import (
     open_checkpoints,
 )
 from nmt.run.provenance import read_training
+from nmt.training.optimization import lasts_for_training
 
 
 def command(
@@ -95,7 +96,7 @@ def _overrides(config: Config, folder: Path, last_step: int, data: Path | None) 
     training, sessions = config.training, read_training(folder)
     overrides = [] if data is None else [f"data.prepared={json.dumps(str(data))}"]
     if training.max_minutes is not None:
-        if training.learning_rate.lasts_for_training:
+        if lasts_for_training(training.learning_rate):
             raise ConfigError(
                 f"{folder}: its learning rate follows training.max_minutes, so it cannot be "
                 "trained again exactly; train with max_steps"
