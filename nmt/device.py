@@ -1,12 +1,13 @@
 """The device that a command computes on."""
 
+from mmap import ACCESS_COPY, mmap
+
 import torch
 
 from nmt.config.parts import DeviceName, TrainingPrecision
-from nmt.errors import ConfigError, has_memory
+from nmt.errors import ConfigError
 
-# bytes; with less, torch and sentencepiece may end the process without a message
-MIN_MEMORY = 1 << 24
+MIN_MEMORY = 1 << 24  # bytes; with less, libraries may crash, or Python wait forever for a thread
 
 
 def pick_device(name: DeviceName) -> torch.device:
@@ -36,8 +37,10 @@ def set_up_device(name: DeviceName) -> torch.device:
         MemoryError: nearly no memory is left.
     """
     device = pick_device(name)
-    if not has_memory(MIN_MEMORY):
-        raise MemoryError
+    try:
+        mmap(-1, MIN_MEMORY, access=ACCESS_COPY).close()  # reserves the memory, and gives it back
+    except OSError:
+        raise MemoryError from None
     if device.type == "cuda":
         torch.set_float32_matmul_precision("high")  # as cuDNN's recurrences already do
     return device

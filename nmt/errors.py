@@ -3,7 +3,6 @@
 import errno
 import re
 import sys
-from mmap import ACCESS_COPY, mmap
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -83,19 +82,6 @@ def lacks_memory(error: BaseException) -> bool:
     # cause.
     whole_texts = ("could not create a primitive", "could not execute a primitive")
     return str(error) in whole_texts or any(text in str(error) for text in texts)
-
-
-def has_memory(n_bytes: int) -> bool:
-    """Whether this many bytes of memory can still be reserved.
-
-    Ask before memory is needed: without the last few bytes, libraries may crash, and Python may
-    wait forever for a thread.
-    """
-    try:
-        mmap(-1, n_bytes, access=ACCESS_COPY).close()
-    except (OSError, MemoryError):
-        return False
-    return True
 
 
 def first_problem(error: "ValidationError") -> str:

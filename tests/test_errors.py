@@ -4,7 +4,7 @@ small.
 
 import pytest
 
-from nmt.errors import DataError, has_memory, lacks_memory
+from nmt.errors import DataError, lacks_memory
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,3 @@ def test_data_cannot_forge_lines_or_move_the_cursor(text: str, shown: str) -> No
 )
 def test_errors_of_torch_that_mean_a_lack_of_memory(text: str, expected: bool) -> None:
     assert lacks_memory(RuntimeError(text)) == expected
-
-
-def test_no_computer_has_all_memory() -> None:
-    assert has_memory(1 << 20)
-    assert not has_memory(1 << 62)

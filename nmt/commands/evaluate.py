@@ -26,7 +26,7 @@ from nmt.config.parts import EvaluationSplit
 from nmt.config.schema import TokenizerConfig
 from nmt.data.evaluation_set import EvaluationSet, read_files, read_split
 from nmt.decoding.forced import ScoredPair, score_pairs
-from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Translation
 from nmt.errors import DataError, NmtError
 from nmt.evaluation.results import Evaluation, RunsSummary, missed_limits
 from nmt.evaluation.scores import (
@@ -39,11 +39,11 @@ from nmt.evaluation.scores import (
 )
 from nmt.files import write_text
 from nmt.run import provenance
+from nmt.run.evaluated import System, open_system
 from nmt.run.folder import EVALUATION_FOLDER, HISTORY_FILE, check_same_data
-from nmt.run.heritage import check_rankers
 from nmt.run.journal import Journal
+from nmt.run.leaks import check_rankers
 from nmt.run.load import opened
-from nmt.run.system import System, open_system
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
 
 N_RESAMPLES = 1000  # of the bootstrap, for the confidence intervals

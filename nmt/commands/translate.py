@@ -40,8 +40,7 @@ from nmt.decoding.output import (
     to_json,
     to_text,
 )
-from nmt.decoding.translation import Translation
-from nmt.decoding.translator import Translator
+from nmt.decoding.translator import Translation, Translator
 from nmt.errors import DataError, NmtError
 from nmt.files import explain_read_errors
 from nmt.lines import stream_lines

@@ -32,8 +32,7 @@ from nmt.data.workers import Workers
 from nmt.errors import DataError
 from nmt.files import check_content, explain_read_errors
 from nmt.lines import write_lines
-from nmt.text.normalization import REPAIRS
-from nmt.text.tokenizers import SIDES, Side, model_path
+from nmt.text.tokenizers import REPAIRS, SIDES, Side, model_path
 from nmt.text.vocabulary import SPECIALS, Vocabulary
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from nmt.data.formats import (
 from nmt.data.splitting import Fingerprints, Kind, Mask, blocks, fingerprint, sentence_key
 from nmt.data.workers import Workers, chunked
 from nmt.errors import DataError
-from nmt.text.normalization import normalize_and_report
+from nmt.text.tokenizers import normalize_and_report
 
 CHUNK_ROWS = 4096  # rows per task of a worker
 CHECKED_PAIRS = 1000  # whose languages are checked, evenly spaced; or up to twice as many

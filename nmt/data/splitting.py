@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from nmt.config.schema import SplitConfig
 from nmt.errors import DataError
-from nmt.text.normalization import FIRST_VOWEL_SIGN, WORD_CHARACTERS
+from nmt.text.tokenizers import FIRST_VOWEL_SIGN, WORD_CHARACTERS
 
 TRAIN, DEV, TEST = 0, 1, 2
 

@@ -12,10 +12,11 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import islice
+from mmap import ACCESS_COPY, mmap
 from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
-from nmt.errors import DataError, has_memory
+from nmt.errors import DataError
 from nmt.files import delaying_interrupts
 
 ItemT = TypeVar("ItemT")
@@ -70,8 +71,10 @@ def start_workers(count: int) -> Iterator[Workers]:
         DataError: memory is too small, or a worker died, for example because the system ran out of
             memory.
     """
-    if not has_memory(MIN_MEMORY):
-        raise DataError(NO_MEMORY)
+    try:
+        mmap(-1, MIN_MEMORY, access=ACCESS_COPY).close()  # reserves the memory, and gives it back
+    except (OSError, MemoryError):
+        raise DataError(NO_MEMORY) from None
     # With fork, the user's script needs no `if __name__ == "__main__"`; fork is safe only on Linux.
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     earlier_children = set(multiprocessing.active_children())

@@ -17,7 +17,7 @@ from typing import Any, Generic, Self, TextIO, TypeVar
 from nmt.config.parts import VIEWS, choices
 from nmt.decoding.alignment import align, to_pharaoh, translation_to_dict
 from nmt.decoding.forced import ScoredPair
-from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Translation
 from nmt.errors import ConfigError, DataError, NmtError
 from nmt.evaluation.scores import perplexity
 from nmt.files import explain_write_errors, replacing, write_text

@@ -1,18 +1,20 @@
-"""The translator: raw text in, translations out."""
+"""The translator: raw text in, translations out, with their scores and attention."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Protocol
 
-from nmt.config.parts import METHODS
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.config.parts import METHODS, VIEWS
 from nmt.config.schema import DecodingConfig
 from nmt.data.batches import cut_batches
 from nmt.decoding.batch_runner import run_batches
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import search
-from nmt.decoding.translation import Translation
 from nmt.decoding.unknown_words import (
     UNKNOWN,
     Replacement,
@@ -24,13 +26,59 @@ from nmt.decoding.unknown_words import (
 from nmt.errors import ConfigError, DataError
 from nmt.model.interface import TranslationModel
 from nmt.text.tokenizers import Tokenizer
-from nmt.text.vocabulary import Vocabulary
+from nmt.text.vocabulary import EOS, SPECIALS, Vocabulary
 
 # Of a batch: sentences x beam x source length; limits the memory of search.
 MAX_SEARCH_TOKENS = 1 << 15
 # Tokens; shorter sentences count as this long, which limits the hypotheses, and so the logits, of a
 # step.
 MIN_LENGTH = 16
+
+
+@dataclass(frozen=True)
+class Translation:
+    """The translation of a sentence; everything but `source` is empty if the source is.
+
+    Attributes:
+        source, text: raw.
+        src_tokens: S - 1 tokens of the source; the model reads <eos> after them.
+        tokens: tokens of the output, before unknown words are replaced.
+        score: ranks the translations of a sentence. log_prob: of the tokens and <eos>, in nats.
+        token_log_probs: one for each row of `attention`; `log_prob` is their sum.
+        attention: [T, S], a row for each token (and one for <eos> if `complete`); the last column
+            belongs to <eos>.
+        complete: False if the output was truncated at the maximum length.
+        src_cut: whether the source was truncated at decoding.max_source_tokens.
+        replaced: the replacements of unknown words.
+    """
+
+    source: str
+    text: str = ""
+    src_tokens: tuple[str, ...] = ()
+    tokens: tuple[str, ...] = ()
+    score: float = 0.0
+    log_prob: float = 0.0
+    token_log_probs: tuple[float, ...] = ()
+    attention: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 1), np.float32))
+    complete: bool = True
+    src_cut: bool = False
+    replaced: tuple[Replacement, ...] = ()
+
+    @property
+    def has_attention(self) -> bool:
+        """False for an empty source, and for a model without attention, whose weights are all 0."""
+        return bool(self.attention.any())
+
+    @property
+    def attention_labels(self) -> tuple[list[str], list[str]]:
+        """The tokens of the columns and of the rows of `attention`, <eos> included."""
+        eos = SPECIALS[EOS]
+        return [*self.src_tokens, eos], [*self.tokens, *([eos] if self.complete else [])]
+
+    def _repr_html_(self) -> str | None:
+        """In a notebook; None shows it as text."""
+        view = VIEWS.get("notebook")
+        return None if view is None else view.load()(self)
 
 
 class Ranker(Protocol):
@@ -201,16 +249,17 @@ class Translator:
     def _to_translation(
         self, source: str, src_tokens: Sequence[str], hypothesis: Hypothesis
     ) -> Translation:
-        tokens = self.tgt_vocabulary.tokens(hypothesis.ids)
+        tokens = written = self.tgt_vocabulary.tokens(hypothesis.ids)
         replaced: tuple[Replacement, ...] = ()
         if self.unknown.replace and UNKNOWN in tokens:
             surfaces = surface_forms(source, src_tokens, self.src_tokenizer)
             replaced = replace_unknown(
                 tokens, src_tokens, surfaces, hypothesis.attention, self.unknown.translate
             )
+            written = with_replacements(tokens, replaced)
         return Translation(
             source=source,
-            text=self.tgt_tokenizer.join(with_replacements(tokens, replaced)),
+            text=self.tgt_tokenizer.join(written),
             src_tokens=tuple(src_tokens),
             tokens=tuple(tokens),
             score=hypothesis.score,

@@ -7,8 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.text.normalization import normalize
-from nmt.text.tokenizers import Tokenizer
+from nmt.text.tokenizers import Tokenizer, normalize
 from nmt.text.vocabulary import SPECIALS, UNK
 
 UNKNOWN = SPECIALS[UNK]

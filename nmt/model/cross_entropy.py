@@ -30,11 +30,6 @@ class Additions(NamedTuple):
     ids: Tensor
     values: Tensor
 
-    def dense(self, vocabulary_size: int) -> Tensor:
-        """The number for each word, [N, V]."""
-        zeros = self.values.new_zeros(self.ids.shape[0], vocabulary_size)
-        return zeros.scatter_add(1, self.ids, self.values)
-
 
 class Distillation(NamedTuple):
     """The weight of the cross-entropy of soft targets, in [0, 1]."""

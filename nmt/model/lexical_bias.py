@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from nmt.model.cross_entropy import Additions
 from nmt.text.tokenizers import SPACE
 from nmt.text.vocabulary import EOS, SPECIALS
 
@@ -138,11 +137,11 @@ class LexicalBias(nn.Module):
 
     def dense(self, attention: Tensor, translations: Translations) -> Tensor:
         """The bias of each target word in a step of K hypotheses each: [B * K, S] -> [B * K, V]."""
-        values = self(
-            attention.unflatten(0, (translations.ids.shape[0], -1)), translations
-        )  # [B, K, U]
+        hypotheses = attention.unflatten(0, (translations.ids.shape[0], -1))  # [B, K, S]
+        values: Tensor = self(hypotheses, translations)  # [B, K, U]
         ids = translations.ids.unsqueeze(1).expand_as(values)
-        return Additions(ids.flatten(0, 1), values.flatten(0, 1)).dense(self.tgt_size)
+        zeros = values.new_zeros(len(attention), self.tgt_size)
+        return zeros.scatter_add(1, ids.flatten(0, 1), values.flatten(0, 1))
 
 
 class WordKeys(nn.Module):

@@ -160,7 +160,8 @@ class Seq2Seq(TranslationModel):
         vectors, additions = decoded.at(positions)
         if additions is None:
             return vectors
-        return torch.cat([vectors, additions.dense(self.tgt_embedding.num_embeddings)], 1)
+        zeros = vectors.new_zeros(len(vectors), self.tgt_embedding.num_embeddings)
+        return torch.cat([vectors, zeros.scatter_add(1, *additions)], 1)
 
     def compute_logits(self, vectors: Tensor) -> Tensor:
         return self.output(vectors)  # type: ignore[no-any-return]

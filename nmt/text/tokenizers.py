@@ -1,11 +1,14 @@
 """Text to tokens and back without loss: `join(split(text)) == normalize(text)` for every text.
 
+The normal form is one line in Unicode NFC, without invisible characters.
+
 To add a tokenizer: a subclass of `Tokenizer`, and its row in `TOKENIZERS` of nmt/config/parts.py.
 """
 
 import importlib.util
 import io
 import re
+import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,7 +19,6 @@ from nmt.config.parts import TOKENIZERS
 from nmt.config.schema import TokenizerConfig
 from nmt.errors import DataError, pass_on_lack_of_memory
 from nmt.files import MAX_TEXT_BYTES, check_content
-from nmt.text.normalization import normalize
 
 Side = Literal["src", "tgt"]
 SIDES: tuple[Side, Side] = ("src", "tgt")
@@ -24,6 +26,65 @@ SIDES: tuple[Side, Side] = ("src", "tgt")
 JOINER = "￭"  # U+FFED before a word: no space in front of it
 SPACE = "▁"  # U+2581 in subwords and characters: a space
 MAX_STRINGS = 300_000  # kept by spaCy: about 120 MB
+
+# Repairs, counted in sentences.
+CONTROL_CHARACTERS = "control characters"
+WHITE_SPACE = "white space"
+UNICODE_NFC = "Unicode NFC"
+REPAIRS = (CONTROL_CHARACTERS, WHITE_SPACE, UNICODE_NFC)
+
+# Invisible: control characters other than white space, soft hyphen, zero-width space, marks of
+# writing direction, word joiner, byte order mark, lone surrogates. The zero-width joiners U+200C
+# and U+200D stay: Persian, Hindi and emoji need them.
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]+"
+)
+
+FIRST_VOWEL_SIGN = "\u0900"
+# The combining signs of the scripts of India and South-East Asia. `\w` lacks them, though words are
+# others without them.
+_BLOCKS = (range(ord(FIRST_VOWEL_SIGN), 0x1D00), range(0xA800, 0xAC00), range(0x11000, 0x12000))
+_VOWEL_SIGNS = "".join(
+    chr(code)
+    for block in _BLOCKS
+    for code in block
+    if unicodedata.category(chr(code)) in ("Mn", "Mc")
+)
+# For character classes of regular expressions: letters, digits, underscore and vowel signs.
+WORD_CHARACTERS = rf"\w{_VOWEL_SIGNS}"
+
+
+def normalize(text: str) -> str:
+    """One line in Unicode NFC without invisible characters, words separated by one space each."""
+    return text if _is_normal(text) else normalize_and_report(text)[0]
+
+
+def normalize_and_report(text: str) -> tuple[str, list[str]]:
+    """The normal form of `text`, and the names of the repairs (see `REPAIRS`) that changed it."""
+    if _is_normal(text):
+        return text, []
+    visible = _INVISIBLE.sub("", text)
+    spaced = " ".join(visible.split())
+    composed = unicodedata.normalize("NFC", spaced)
+    steps = (
+        (CONTROL_CHARACTERS, text, visible),
+        (WHITE_SPACE, visible, spaced),
+        (UNICODE_NFC, spaced, composed),
+    )
+    return composed, [name for name, before, after in steps if before != after]
+
+
+def _is_normal(text: str) -> bool:
+    """A fast check that nearly every sentence passes: printable characters are neither invisible
+    nor white space, except " ".
+    """
+    return (
+        text.isprintable()
+        and "  " not in text
+        and text[:1] != " "
+        and text[-1:] != " "
+        and (text.isascii() or unicodedata.is_normalized("NFC", text))
+    )
 
 
 class Tokenizer(ABC):

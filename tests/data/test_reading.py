@@ -16,7 +16,7 @@ from nmt.data.formats import TableSource, open_source
 from nmt.data.reading import Pairs, Tally, clean_rows, read_pairs
 from nmt.data.workers import Workers, start_workers
 from nmt.errors import DataError
-from nmt.text import normalization
+from nmt.text import tokenizers
 
 RULES = CleaningConfig(max_characters=40, max_length_ratio=3)
 
@@ -85,9 +85,9 @@ def test_pairs_are_cleaned_and_every_repair_is_counted(read: Reader) -> None:
         ("Oh no", "Schön"),
     ]
     expected = {
-        normalization.WHITE_SPACE: 2,
-        normalization.CONTROL_CHARACTERS: 1,
-        normalization.UNICODE_NFC: 1,
+        tokenizers.WHITE_SPACE: 2,
+        tokenizers.CONTROL_CHARACTERS: 1,
+        tokenizers.UNICODE_NFC: 1,
     }
     assert result.tally.repaired == Counter(expected)
 

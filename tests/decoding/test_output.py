@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nmt.config.schema import TokenizerConfig
 from nmt.decoding.output import DESCRIPTIONS, MAX_PERIOD, WarningChecker, describe, repeats
-from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Translation
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
 

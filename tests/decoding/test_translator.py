@@ -15,8 +15,7 @@ from nmt.decoding import translator as module
 from nmt.decoding.forced import score_pairs
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import search
-from nmt.decoding.translation import Translation
-from nmt.decoding.translator import Translator
+from nmt.decoding.translator import Translation, Translator
 from nmt.decoding.unknown_words import UnknownWords
 from nmt.errors import ConfigError, DataError
 from nmt.model.seq2seq import Seq2Seq

@@ -1,6 +1,7 @@
-"""nmt.text.tokenizers: split and join again without loss."""
+"""nmt.text.tokenizers: normal forms; split and join again without loss."""
 
 import time
+import unicodedata
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,16 +14,21 @@ from hypothesis import strategies as st
 from nmt.config.parts import TOKENIZERS, having
 from nmt.config.schema import TokenizerConfig, TokenizerKind
 from nmt.errors import DataError
-from nmt.text.normalization import normalize
 from nmt.text.tokenizers import (
+    CONTROL_CHARACTERS,
     JOINER,
+    REPAIRS,
     SPACE,
+    UNICODE_NFC,
+    WHITE_SPACE,
     Side,
     SubwordTokenizer,
     Tokenizer,
     WordTokenizer,
     load_tokenizer,
     model_path,
+    normalize,
+    normalize_and_report,
 )
 
 TEXTS = [
@@ -36,6 +42,41 @@ SIDE: Side = "tgt"
 
 TRICKY = st.text("aBß.!?'\u0301 \u00a0\n\u200b<unkpad>￭▁■_▅日🙂\ufffd")
 ANY_TEXT = st.one_of(st.text(), TRICKY, st.text(st.characters(exclude_categories=[])))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "repairs"),
+    [
+        ("Grüß Gott!", "Grüß Gott!", []),
+        ("", "", []),
+        (" a  b ", "a b", [WHITE_SPACE]),
+        ("a\u00a0b\u3000c\u2028d\re", "a b c d e", [WHITE_SPACE]),
+        ("\ufeffa\u200bb\u00adc\x07", "abc", [CONTROL_CHARACTERS]),
+        ("scho\u0308n", "schön", [UNICODE_NFC]),
+        ("\u200b \u200b", "", [CONTROL_CHARACTERS, WHITE_SPACE]),
+        ("می\u200cخواهم", "می\u200cخواهم", []),
+    ],
+)
+def test_each_repair_is_made_and_named(text: str, expected: str, repairs: list[str]) -> None:
+    assert normalize_and_report(text) == (expected, repairs)
+    assert normalize(text) == expected
+
+
+@given(ANY_TEXT)
+def test_normal_text_is_one_encodable_line_in_nfc_and_stays_as_it_is(text: str) -> None:
+    normal = normalize(text)
+    assert normalize(normal) == normal
+    assert normal == " ".join(normal.split())
+    assert unicodedata.is_normalized("NFC", normal)
+    assert len(f"{normal}x".splitlines()) == 1
+    normal.encode()
+
+
+@given(ANY_TEXT)
+def test_a_text_changes_exactly_if_a_repair_is_named(text: str) -> None:
+    expected, repairs = normalize_and_report(text)
+    assert (expected != text) == bool(repairs)
+    assert set(repairs) <= set(REPAIRS)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.decoding.alignment import align
-from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Translation
 from nmt.errors import DataError
 from nmt.extras.analysis.results import Section, Translated
 from nmt.lines import read_lines

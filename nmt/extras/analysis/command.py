@@ -28,7 +28,7 @@ from nmt.extras.analysis.leaks import leaks, training_overlap
 from nmt.extras.analysis.results import Analysis, Section, Translated
 from nmt.extras.analysis.warnings import wrong_outputs
 from nmt.plugins import import_object
-from nmt.run.system import open_system
+from nmt.run.evaluated import open_system
 
 MOSES = "nmt.extras.analysis.moses"  # imported on use: its library is optional
 

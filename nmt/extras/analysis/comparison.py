@@ -28,8 +28,8 @@ from nmt.extras.analysis.leaks import TrainingOverlap, data_hashes, training_ove
 from nmt.extras.analysis.results import Section, Translated, sentence_text
 from nmt.report.table import Table
 from nmt.run import provenance
-from nmt.run.heritage import check_rankers
-from nmt.run.system import System, open_system
+from nmt.run.evaluated import System, open_system
+from nmt.run.leaks import check_rankers
 
 N_TRIALS, N_RESAMPLES = 10_000, 1000  # the defaults of sacrebleu
 ROUNDING = 1e-9  # below any difference of two scores

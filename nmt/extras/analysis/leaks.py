@@ -16,10 +16,9 @@ from nmt.data.splitting import sentence_key
 from nmt.errors import DataError, NmtError
 from nmt.evaluation.scores import MetricScore, score
 from nmt.extras.analysis.results import Section, Translated
+from nmt.run.evaluated import System
 from nmt.run.folder import ancestors, check_same_data, load_run_config
-from nmt.run.system import System
-from nmt.text.normalization import WORD_CHARACTERS
-from nmt.text.tokenizers import Tokenizer
+from nmt.text.tokenizers import WORD_CHARACTERS, Tokenizer
 from nmt.text.vocabulary import SPECIALS, UNK, Vocabulary
 
 NGRAM_SIZE = 3  # words

@@ -6,8 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from nmt.decoding.forced import ScoredPair
-from nmt.decoding.translation import Translation
-from nmt.decoding.translator import Translator
+from nmt.decoding.translator import Translation, Translator
 from nmt.evaluation.results import Evaluation
 from nmt.evaluation.scores import sentence_chrf
 from nmt.report.table import Table

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Translation
 from nmt.extras.analysis import html
 
 # In a notebook, in pixels; the page scrolls where they are too small.

@@ -51,7 +51,7 @@ from nmt.extras.augment.soft_targets import write_soft_targets
 from nmt.files import explain_write_errors, replacing_folder
 from nmt.lines import read_text_lines
 from nmt.run.folder import load_vocabularies
-from nmt.run.heritage import HeldOut, PreparedData, check_teacher
+from nmt.run.leaks import HeldOut, PreparedData, check_teacher
 from nmt.run.load import load_model, unchanged
 
 RunsOption = list[Path] | None

@@ -21,7 +21,7 @@ from nmt.data import reading
 from nmt.data.corpus import Corpus, Sequences, SequencesWriter
 from nmt.data.reading import Pair
 from nmt.data.splitting import fingerprint, sentence_key
-from nmt.run.heritage import HeldOut
+from nmt.run.leaks import HeldOut
 from nmt.text.tokenizers import SIDES
 from nmt.text.vocabulary import SPECIALS, UNK
 

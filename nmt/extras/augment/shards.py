@@ -18,8 +18,7 @@ from nmt.data.manifest import load_manifest
 from nmt.data.reading import Pair
 from nmt.decoding.batch_runner import TooLargeError
 from nmt.decoding.output import MAX_REPETITIONS, repeats
-from nmt.decoding.translation import Translation
-from nmt.decoding.translator import Translator
+from nmt.decoding.translator import Translation, Translator
 from nmt.errors import ConfigError, DataError
 from nmt.extras.augment.pairs import (
     FORWARD,

@@ -8,8 +8,7 @@ import torch
 from torch.nn import functional
 
 from nmt.data.batches import pad_sources
-from nmt.decoding.translation import Translation
-from nmt.decoding.translator import Translator
+from nmt.decoding.translator import Translation, Translator
 from nmt.errors import DataError
 from nmt.model.interface import TranslationModel
 from nmt.text.vocabulary import EOS, PAD, SOS, SPECIALS, UNK

@@ -22,7 +22,7 @@ from nmt.extras.analysis.leaks import (
     words,
 )
 from nmt.extras.analysis.results import Translated
-from nmt.run.system import open_system
+from nmt.run.evaluated import open_system
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
 from tests import toy

@@ -6,7 +6,7 @@ from html import unescape
 import numpy as np
 import pytest
 
-from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Translation
 from nmt.extras.analysis.html import attention_figure
 
 HOSTILE = "<script>alert(1)</script>"

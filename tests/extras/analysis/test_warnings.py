@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nmt.config.schema import TokenizerConfig
-from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Translation
 from nmt.extras.analysis.leaks import TrainingOverlap
 from nmt.extras.analysis.results import Translated
 from nmt.extras.analysis.warnings import (

@@ -22,8 +22,8 @@ from nmt.extras.augment.command import AugmentOptions
 from nmt.extras.augment.shards import write_shard
 from nmt.extras.neighbors.model import load_pairs
 from nmt.run.folder import find_checkpoint
-from nmt.run.heritage import HeldOut, PreparedData
 from nmt.run.journal import Journal
+from nmt.run.leaks import HeldOut, PreparedData
 from tests.conftest import Run
 from tests.toy import configure, contents, sentence_pairs, write_table
 

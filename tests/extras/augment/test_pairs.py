@@ -15,7 +15,7 @@ from nmt.extras.augment.pairs import (
     select_sentences,
     write_training_data,
 )
-from nmt.run.heritage import HeldOut
+from nmt.run.leaks import HeldOut
 from nmt.text.tokenizers import CharacterTokenizer
 from nmt.text.vocabulary import Vocabulary
 

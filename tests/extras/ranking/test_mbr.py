@@ -15,8 +15,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.search import search
-from nmt.decoding.translation import Translation
-from nmt.decoding.translator import Translator
+from nmt.decoding.translator import Translation, Translator
 from nmt.decoding.unknown_words import UnknownWords
 from nmt.errors import ConfigError
 from nmt.extras.ranking.mbr import pairwise_bleu, pairwise_chrf, rank_by_expected_utility

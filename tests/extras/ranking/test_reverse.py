@@ -13,8 +13,7 @@ import yaml
 
 from nmt.data.corpus import read_sentences
 from nmt.decoding.forced import score_pairs
-from nmt.decoding.translation import Translation
-from nmt.decoding.translator import Translator
+from nmt.decoding.translator import Translation, Translator
 from nmt.extras.ranking.keys import RerankConfig
 from nmt.extras.ranking.mbr import pairwise_chrf
 from nmt.extras.ranking.reverse import Reranker

@@ -15,8 +15,7 @@ pytest.importorskip("fastapi", reason="needs nmt[serve]")
 
 from fastapi.testclient import TestClient
 
-from nmt.decoding.translation import Translation
-from nmt.decoding.translator import Translator
+from nmt.decoding.translator import Translation, Translator
 from nmt.extras.serve import guard
 from nmt.extras.serve.answers import ServedRun, group_words
 from nmt.extras.serve.app import Limits, create_app

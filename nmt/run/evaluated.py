@@ -1,4 +1,4 @@
-"""The system to evaluate: a run, or an ensemble of several."""
+"""What is evaluated: a run, or an ensemble of several."""
 
 import hashlib
 import json
@@ -12,8 +12,7 @@ from nmt.config.load import differences
 from nmt.config.parts import DeviceName
 from nmt.config.schema import Config
 from nmt.data.evaluation_set import EvaluationSet
-from nmt.decoding.translation import Translation
-from nmt.decoding.translator import Translator
+from nmt.decoding.translator import Translation, Translator
 from nmt.files import sha256_of
 from nmt.run import provenance
 from nmt.run.checkpoint import MODEL_FILE, is_average, step_of

@@ -1,6 +1,4 @@
-"""Runs as teachers: they add to the training data of other models, so they must fit it, and not
-know its dev and test sets.
-"""
+"""Leaks between runs: one that teaches or helps another must not know its dev and test sets."""
 
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
