@@ -11,8 +11,8 @@ import platform
 import signal
 import sys
 import warnings
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -50,7 +50,6 @@ First steps:
   nmt evaluate
   nmt translate "The dog sleeps."
 """
-MAX_SENTENCE = 200  # characters; a narrow terminal breaks the sentence into lines
 BROKEN_PIPE_STATUS = 141  # 128 + SIGPIPE, as a shell reports it
 
 
@@ -145,17 +144,30 @@ class Commands(typer.core.TyperGroup):
                 )
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command. An error that the user can fix is one line, and exit status 1."""
-        try:
+        """Run the command."""
+        with errors_in_one_line():
             return super().invoke(ctx)
-        except NmtError as error:
-            fail(str(error))
-        except KeyboardInterrupt:
-            fail_on_interrupt()
-        except (MemoryError, RuntimeError) as error:
-            fail_without_memory(error)
-        except OSError as error:
+
+
+@contextmanager
+def errors_in_one_line() -> Iterator[None]:
+    """An error in the block that the user can fix is one line, and exit status 1."""
+    try:
+        yield
+    except NmtError as error:
+        fail(str(error))
+    except KeyboardInterrupt:
+        _ignore_interrupts()
+        fail("interrupted", status=130)
+    except (MemoryError, OSError, RuntimeError) as error:
+        if lacks_memory(error):
+            fail(
+                "out of memory; use smaller batches or a smaller model, or a machine with more "
+                "memory"
+            )
+        if isinstance(error, OSError):
             fail_on_system_error(error)
+        raise
 
 
 def fail(text: str, status: int = 1) -> NoReturn:
@@ -164,23 +176,8 @@ def fail(text: str, status: int = 1) -> NoReturn:
     sys.exit(status)
 
 
-def fail_without_memory(error: Exception) -> NoReturn:
-    """Print that memory is too small, and exit. Another error is raised again."""
-    if not lacks_memory(error):
-        raise error
-    fail("out of memory; use smaller batches or a smaller model, or a machine with more memory")
-
-
-def fail_on_interrupt() -> NoReturn:
-    """Exit after Ctrl-C."""
-    _ignore_interrupts()
-    fail("interrupted", status=130)
-
-
 def fail_on_system_error(error: OSError) -> NoReturn:
     """Print an error of the operating system, such as a full disk, and exit."""
-    if lacks_memory(error):
-        fail_without_memory(error)
     try:
         flush_stdout()
     # discard the waiting output: otherwise Python tries again at exit, prints a traceback and
@@ -210,13 +207,8 @@ def start(
     ] = False,
 ) -> None:
     """Options before the command."""
-    if version:
-        print(describe_versions())
-        raise typer.Exit
-
-
-def describe_versions() -> str:
-    """A line each for nmt, Python, torch and the device that `--device auto` picks."""
+    if not version:
+        return
     import torch
 
     from nmt import __version__
@@ -226,16 +218,17 @@ def describe_versions() -> str:
     name = f" ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else ""
     threads = torch.get_num_threads()
     cpu = torch.backends.cpu.get_cpu_capability()
-    return (
+    print(
         f"nmt {__version__}\n"
         f"Python {platform.python_version()}, {platform.system()} {platform.machine()}\n"
         f"torch {torch.__version__}\n"
         f"device {device.type}{name}; CPU {cpu}, {threads} thread{'s' * (threads > 1)}"
     )
+    raise typer.Exit
 
 
 def main() -> None:
-    """The entry point. As in `Commands.invoke`, an error before or after a command is one line."""
+    """The entry point."""
     # Idle OpenMP threads spin. With the default, long time, training is many times slower as soon
     # as another program needs a core; this short time costs nothing on a quiet machine. It must be
     # set before torch is imported.
@@ -245,7 +238,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")
-    try:
+    with errors_in_one_line():  # before and after the command, too
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("default", NmtWarning)
@@ -254,14 +247,6 @@ def main() -> None:
         finally:
             flush_stdout()  # here, where an error can still be reported
             _ignore_interrupts()
-    except NmtError as error:  # so early that no command has begun
-        fail(str(error))
-    except KeyboardInterrupt:
-        fail_on_interrupt()
-    except MemoryError as error:
-        fail_without_memory(error)
-    except OSError as error:
-        fail_on_system_error(error)
 
 
 def _ignore_interrupts() -> None:

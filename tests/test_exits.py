@@ -6,14 +6,14 @@ import sys
 
 import pytest
 
-from nmt.cli import fail_on_interrupt
+from nmt.cli import errors_in_one_line
 
 
 def test_a_second_ctrl_c_does_not_disturb_the_exit_of_the_first(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with pytest.raises(SystemExit) as caught:
-        fail_on_interrupt()
+    with pytest.raises(SystemExit) as caught, errors_in_one_line():
+        raise KeyboardInterrupt
     signal.raise_signal(signal.SIGINT)
     assert (caught.value.code, capsys.readouterr().err) == (130, "nmt: interrupted\n")
 

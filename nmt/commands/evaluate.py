@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from zipfile import is_zipfile
 
 import typer
@@ -22,7 +22,6 @@ from nmt.commands.options import (
     options_from,
     to_json,
 )
-from nmt.config.parts import EvaluationSplit
 from nmt.config.schema import TokenizerConfig
 from nmt.data.evaluation_set import EvaluationSet, read_files, read_split
 from nmt.decoding.forced import ScoredPair, score_pairs
@@ -64,7 +63,8 @@ class ScoreOptions:
         ),
     ] = None
     split: Annotated[
-        EvaluationSplit, typer.Option("--split", help="Which split of the prepared data to score.")
+        Literal["dev", "test"],
+        typer.Option("--split", help="Which split of the prepared data to score."),
     ] = "test"
     sources: Annotated[
         Path | None,

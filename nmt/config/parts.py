@@ -12,7 +12,6 @@ from nmt.plugins import Part, extras
 
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 TrainingPrecision = Literal["auto", "float32", "bfloat16"]
-EvaluationSplit = Literal["dev", "test"]
 PointerName = Literal["best", "last"]
 
 

@@ -42,8 +42,7 @@ def check_rules(config: Config) -> list[Problem]:
         _data_rules(config),
         _model_rules(config.model),
         _attention_rules(config.model),
-        _embedding_and_output_rules(config),
-        _lexical_bias_rules(config),
+        _vocabulary_rules(config),
         _training_rules(config),
         _decoding_rules(config),
     )
@@ -137,28 +136,12 @@ def _mixture_rules(data: DataConfig) -> Iterator[Rule]:
 
 
 def _source_rules(key: str, source: SourceConfig, languages: set[str]) -> Iterator[Rule]:
-    part, name = FORMATS[source.format], f"format {source.format}"
-    files, columns, each = source.files or {}, source.columns, " and ".join(sorted(languages))
-    if part.trait("files"):
-        yield (
-            set(files) != languages,
-            f"{key}.files",
-            f"{name} needs one file for each language: {each}",
-        )
-        yield (
-            set(files) == languages and len({*map(str, files.values())}) < len(files),
-            f"{key}.files",
-            "the same file for both languages; name the file of each",
-        )
-        for unused in ("path", "url", "sha256", "columns"):
-            yield (
-                getattr(source, unused) is not None,
-                f"{key}.{unused}, {key}.format",
-                f"{name} reads `files`; remove `{unused}`",
-            )
+    """The files of a source."""
+    if FORMATS[source.format].trait("files"):
+        yield from _aligned_file_rules(key, source, languages)
         return
     yield (
-        files,
+        source.files,
         f"{key}.files, {key}.format",
         f"only format {choices(having(FORMATS, 'files'))} reads `files`; give `path` or `url`",
     )
@@ -173,17 +156,39 @@ def _source_rules(key: str, source: SourceConfig, languages: set[str]) -> Iterat
         f"{key}.sha256, {key}.path",
         "one hash cannot check several files; remove sha256",
     )
+    yield from _column_rules(key, source, languages)
+
+
+def _aligned_file_rules(key: str, source: SourceConfig, languages: set[str]) -> Iterator[Rule]:
+    files, name = source.files or {}, f"format {source.format}"
     yield (
-        columns is None and part.trait("needs_columns"),
-        f"{key}.columns",
-        f"{name} needs one column for each language: {each}",
+        set(files) != languages,
+        f"{key}.files",
+        f"{name} needs one file for each language: {' and '.join(sorted(languages))}",
     )
     yield (
-        columns is None and part.trait("english_first") and "en" not in languages,
-        f"{key}.columns",
-        f"{name} has English in its first column; for other languages, give the column of each",
+        set(files) == languages and len({*map(str, files.values())}) < len(files),
+        f"{key}.files",
+        "the same file for both languages; name the file of each",
     )
+    for unused in ("path", "url", "sha256", "columns"):
+        yield (
+            getattr(source, unused) is not None,
+            f"{key}.{unused}, {key}.format",
+            f"{name} reads `files`; remove `{unused}`",
+        )
+
+
+def _column_rules(key: str, source: SourceConfig, languages: set[str]) -> Iterator[Rule]:
+    part, name, columns = FORMATS[source.format], f"format {source.format}", source.columns
+    each = f"one column for each language: {' and '.join(sorted(languages))}"
     if columns is None:
+        yield part.trait("needs_columns"), f"{key}.columns", f"{name} needs {each}"
+        yield (
+            part.trait("english_first") and "en" not in languages,
+            f"{key}.columns",
+            f"{name} has English in its first column; for other languages, give the column of each",
+        )
         return
     yield (
         part.trait("columns") == "none",
@@ -195,11 +200,7 @@ def _source_rules(key: str, source: SourceConfig, languages: set[str]) -> Iterat
         f"{key}.columns, {key}.format",
         f"{name} has names, not numbers, for example translation.de",
     )
-    yield (
-        set(columns) != languages,
-        f"{key}.columns",
-        f"needs one column for each language: {each}",
-    )
+    yield set(columns) != languages, f"{key}.columns", f"needs {each}"
     yield (
         set(columns) == languages and len({*columns.values()}) < len(columns),
         f"{key}.columns",
@@ -316,8 +317,10 @@ def _attention_rules(model: ModelConfig) -> Iterator[Rule]:
         )
 
 
-def _embedding_and_output_rules(config: Config) -> Iterator[Rule]:
-    model, adaptive = config.model, OUTPUTS[config.model.output].trait("partial")
+def _vocabulary_rules(config: Config) -> Iterator[Rule]:
+    """Embeddings, output and lexical bias."""
+    model, kind = config.model, config.tokenizer.kind
+    adaptive = OUTPUTS[model.output].trait("partial")
     yield (
         model.tie_embeddings == "all" and not config.vocabulary.joint,
         "model.tie_embeddings, vocabulary.joint",
@@ -355,17 +358,13 @@ def _embedding_and_output_rules(config: Config) -> Iterator[Rule]:
         "model.cutoffs",
         "must be positive numbers in increasing order",
     )
-
-
-def _lexical_bias_rules(config: Config) -> Iterator[Rule]:
-    model, kind = config.model, config.tokenizer.kind
     yield (
         model.lexical_bias and model.attention.score == "none",
         "model.lexical_bias, model.attention.score",
         "a lexical bias needs attention, but the score is none",
     )
     yield (
-        model.lexical_bias and OUTPUTS[model.output].trait("partial"),
+        model.lexical_bias and adaptive,
         "model.lexical_bias, model.output",
         "a lexical bias needs the logits of all words, which adaptive avoids; use softmax",
     )

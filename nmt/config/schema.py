@@ -48,7 +48,6 @@ else:
     OutputName, Metric = Literal[tuple(OUTPUTS)], Literal[(*METRICS, "loss")]
     DecodingMethod = Literal[tuple(METHODS)]
 
-Tying = Literal["none", "target", "all"]
 ForcingSchedule = Literal["constant", "linear", "exponential", "inverse_sigmoid"]
 LearningRateSchedule = Literal["constant", "inverse_sqrt", "linear", "cosine", "step", "plateau"]
 OptimizerName = Literal["adamw", "adam", "sgd", "adafactor"]
@@ -336,7 +335,7 @@ class ModelConfig(Section):
         description="first decoder state: copy, dense (tanh projection), backward (same, of the "
         "backward state) or zero",
     )
-    tie_embeddings: Tying = Field(
+    tie_embeddings: Literal["none", "target", "all"] = Field(
         "none",
         description="shared weights: none, target (input and output embeddings) or all (source "
         "embeddings too)",

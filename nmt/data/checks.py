@@ -262,12 +262,8 @@ def guess_language(texts: Iterable[str]) -> str | None:
     for script, language in SCRIPTS.items():
         if scripts[script] > MIN_SCRIPT_SHARE * scripts.total():
             return language
-    return _guess_by_words(_LETTERS.findall(text))
-
-
-def _guess_by_words(words: list[str]) -> str | None:
-    """The language with the most stop words; one that many languages have counts less."""
-    scores: defaultdict[str, float] = defaultdict(float)
+    words = _LETTERS.findall(text)
+    scores: defaultdict[str, float] = defaultdict(float)  # a stop word of many languages says less
     for word, count in Counter(words).items():
         languages = _languages_by_stop_word().get(word, ())
         for language in languages:

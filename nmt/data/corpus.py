@@ -68,7 +68,12 @@ class Sequences:
         Raises:
             DataError: a file is missing or damaged.
         """
-        return cls(*map(_load_shard, _find_shards(stem)))
+        split, _, side = stem.name.rpartition(".")
+        shard = next(stem.parent.glob(f"{split}-[0-9]*-of-[0-9]*.{side}.npy"), None)
+        n_shards = 1
+        if shard is not None:
+            n_shards = int(shard.name.removesuffix(f".{side}.npy").rpartition("-")[2])
+        return cls(*map(_load_shard, _shard_stems(stem, n_shards)))
 
     @classmethod
     def of_blocks(cls, blocks: Sequence[Block]) -> Self:
@@ -177,26 +182,23 @@ def load_training_corpus(config: Config) -> Corpus:
     """
     folder = config.prepared_folder
     corpus = Corpus.load(folder, "train")
-    if config.training.distillation:
-        corpus.soft_targets = _load_soft_targets(folder, corpus)
-    return corpus
-
-
-def _load_soft_targets(folder: Path, corpus: Corpus) -> Sequences:
-    stem = folder / SOFT_TARGETS
+    if not config.training.distillation:
+        return corpus
     if not any(folder.glob("train*.soft-targets.npy")):
         raise DataError(
             f"training.distillation: {folder} has no soft targets; write a folder that has "
             "them with `nmt augment --teacher`, or set it to 0"
         )
-    sentences, n_tokens = Sequences.load(stem), corpus.tgt.n_tokens + len(corpus)
+    sentences = Sequences.load(folder / SOFT_TARGETS)
+    n_tokens = corpus.tgt.n_tokens + len(corpus)
     is_divisible = sentences.n_tokens > 0 and sentences.n_tokens % (2 * n_tokens) == 0
     if len(sentences) != len(corpus) or not is_divisible:
         raise DataError(
-            f"{stem}.npy: damaged, it does not fit the training data; run `nmt augment "
-            "--teacher ... --overwrite`"
+            f"{folder / SOFT_TARGETS}.npy: damaged, it does not fit the training data; run `nmt "
+            "augment --teacher ... --overwrite`"
         )
-    return sentences
+    corpus.soft_targets = sentences
+    return corpus
 
 
 def pack_soft_targets(ids: npt.NDArray[np.int64], probabilities: npt.NDArray[np.float32]) -> Ids:
@@ -270,15 +272,6 @@ def _shard_stems(stem: Path, count: int) -> list[Path]:
         stem.with_name(f"{split}-{number:04}-of-{count:04}.{side}")
         for number in range(1, count + 1)
     ]
-
-
-def _find_shards(stem: Path) -> list[Path]:
-    """Raises: DataError if a shard is missing."""
-    split, _, side = stem.name.rpartition(".")
-    shard = next(stem.parent.glob(f"{split}-[0-9]*-of-[0-9]*.{side}.npy"), None)
-    if shard is None:
-        return [stem]
-    return _shard_stems(stem, int(shard.name.removesuffix(f".{side}.npy").rpartition("-")[2]))
 
 
 def restore_texts(

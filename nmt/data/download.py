@@ -12,8 +12,6 @@ from nmt.errors import DataError
 N_RETRIES = 3
 TIMEOUT = 30  # seconds without data
 BLOCK_BYTES = 1 << 16
-TOO_MANY_REQUESTS = 429
-LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 
 
 def cache_path(url: str) -> Path:
@@ -42,13 +40,9 @@ def fetch(url: str, *, is_hashed: bool = False) -> Path:
             "file on disk"
         )
     path = cache_path(url)
-    if not path.is_file():
-        _check_address(url, is_hashed)
-        _download(url, path, is_hashed)
-    return path
-
-
-def _download(url: str, path: Path, is_hashed: bool) -> None:
+    if path.is_file():
+        return path
+    _check_address(url, is_hashed)
     import requests
     from pooch.core import create
     from pooch.downloaders import HTTPDownloader
@@ -65,8 +59,9 @@ def _download(url: str, path: Path, is_hashed: bool) -> None:
             _check_address(urljoin(response.url, response.headers["location"]), is_hashed)
         elif not response.ok:
             response.close()
-            if response.status_code < 500 and response.status_code != TOO_MANY_REQUESTS:
-                raise failure(f"{response.status_code} {response.reason}")  # a retry does not help
+            # After 5xx (a fault of the server) and 429 (too many requests), a retry may help.
+            if response.status_code < 500 and response.status_code != 429:
+                raise failure(f"{response.status_code} {response.reason}")
 
     get_logger().setLevel("ERROR")
     downloader: Any = HTTPDownloader(  # type: ignore[no-untyped-call]
@@ -90,12 +85,14 @@ def _download(url: str, path: Path, is_hashed: bool) -> None:
         raise failure("no connection") from None
     except (OSError, ValueError) as error:  # also all other errors of requests
         raise failure(" ".join(str(error).split())) from None
+    return path
 
 
 def _check_address(url: str, is_hashed: bool) -> None:
     """Raises: DataError if an attacker in the network could replace the file without notice."""
     parts = urlsplit(url)
-    if parts.scheme != "https" and not is_hashed and parts.hostname not in LOCAL_HOSTS:
+    is_local = parts.hostname in ("127.0.0.1", "::1", "localhost")
+    if parts.scheme != "https" and not is_hashed and not is_local:
         raise DataError(
             f"{url}: http is not safe; use https, or give data.source.sha256 to check the file"
         )

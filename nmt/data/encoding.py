@@ -82,25 +82,15 @@ class TokenTable:
         return np.array(vocabulary.ids(self._numbers), np.int32)
 
 
-def plan_tokenizers(config: Config, folder: Path) -> dict[Side, TokenizerPlan]:
-    languages = (config.data.src_language, config.data.tgt_language)
-    return {
-        side: (config.tokenizer, language, side, folder)
-        for side, language in zip(SIDES, languages, strict=True)
-    }
+def learn(config: TokenizerConfig, paths: list[Path]) -> bytes:
+    """Runs in a worker: what the tokenizer learns from files with one sentence per line.
 
-
-def learn_models(
-    config: TokenizerConfig, joint: bool, texts: Mapping[Side, Path], workers: Workers
-) -> dict[Side, bytes]:
-    """What the tokenizer learns for each side, or for both if `joint`, from files with one sentence
-    per line. Raises: DataError.
+    Raises:
+        DataError: it cannot learn from them.
     """
-    groups = [SIDES] if joint else [(side,) for side in SIDES]
-    futures = [
-        (group, workers.submit(_learn, config, [texts[side] for side in group])) for group in groups
-    ]
-    return {side: future.result() for group, future in futures for side in group}
+    texts = chain.from_iterable(map(read_lines, paths))
+    model: bytes = TOKENIZERS[config.kind].load().learn(texts, config)
+    return model
 
 
 def tokenize(
@@ -189,9 +179,3 @@ def _tokenize(plans: list[TokenizerPlan], pairs: list[Pair]) -> list[TokenizedCh
         lengths = np.array([len(tokens) for tokens in sentences], np.int32)
         chunks.append(TokenizedChunk(list(index), counts, numbers, lengths))
     return chunks
-
-
-def _learn(config: TokenizerConfig, paths: list[Path]) -> bytes:
-    texts = chain.from_iterable(map(read_lines, paths))
-    model: bytes = TOKENIZERS[config.kind].load().learn(texts, config)
-    return model

@@ -58,12 +58,19 @@ def read_files(
             columns.
     """
     lines = read_texts(first)
-    streams = []
+    streams: list[list[str]] = []
     for path in references:
         stream = read_texts(path)
         if len(stream) != len(lines):
             raise DataError(f"{path} has {len(stream)} lines, but {first} has {len(lines)}")
-        streams += _split_columns(path, stream, columns)
+        rows = [line.split("\t") if columns > 1 else [line] for line in stream]
+        for number, row in enumerate(rows, 1):
+            if len(row) != columns:
+                raise DataError(
+                    f"{path}, line {number}: {len(row)} columns, expected {columns} references "
+                    "separated by tabs"
+                )
+        streams += map(list, zip(*rows, strict=True))
     return lines, streams
 
 
@@ -80,16 +87,3 @@ def pick_across_lengths(texts: Sequence[str], n: int) -> list[int]:
     by_length = sorted(range(len(texts)), key=lambda i: len(texts[i]))
     n = min(n, len(texts))
     return [by_length[(2 * k + 1) * len(texts) // (2 * n)] for k in range(n)]
-
-
-def _split_columns(path: Path, lines: Sequence[str], columns: int) -> list[list[str]]:
-    if columns == 1:
-        return [list(lines)]
-    rows = [line.split("\t") for line in lines]
-    for number, row in enumerate(rows, 1):
-        if len(row) != columns:
-            raise DataError(
-                f"{path}, line {number}: {len(row)} columns, expected {columns} references "
-                "separated by tabs"
-            )
-    return [list(stream) for stream in zip(*rows, strict=True)]

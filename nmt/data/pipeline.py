@@ -98,51 +98,20 @@ def run_pipeline(job: Job) -> dict[str, Any]:
     total = Tally()
     for source in sources:
         total.add(source.tally, source.name if len(sources) > 1 else None)
-    naive_leak = None
-    with job.bar("split", SPLIT_STEPS, " steps") as bar:
-        is_kept = _keep_pairs(pairs, config, total.dropped)
-        bar.update()
-        if held_out:
-            splits = {"train": Split(pairs, is_kept, pairs, is_kept)}
-            splits |= {name: Split(each.pairs, None, each.pairs) for name, each in held_out.items()}
-            bar.update()
-        else:
-            splits = _split_pairs(job, pairs, is_kept, sources)
-            bar.update()
-            keys = (pairs.fingerprints(side, is_kept) for side in SIDES)
-            naive_leak = splitting.naive_leak(
-                pairs.fingerprints("pair", is_kept), keys, config.data.split
-            )
-        bar.update()
-        overlap = {
-            f"{one}-{other}": {
-                side: splitting.count_shared(
-                    splits[one].fingerprints(side), splits[other].fingerprints(side)
-                )
-                for side in SIDES
-            }
-            for one, other in combinations(splits, 2)
-        }
-        splits["train"] = mixing.apply_shares(splits["train"], sources, config.data)
-        bar.update()
+    splits, is_kept, shared = _make_splits(job, pairs, sources, held_out, total.dropped)
     for name in ("dev", "test"):
         _write_texts(splits[name].stream(), job.folder, name)
     if like is None and TOKENIZERS[config.tokenizer.kind].trait("learned"):
         _learn_tokenizers(job, splits["train"])
-    tokenizers = encoding.plan_tokenizers(config, job.folder)
+    languages = (config.data.src_language, config.data.tgt_language)
+    tokenizers: dict[Side, TokenizerPlan] = {
+        side: (config.tokenizer, language, side, job.folder)
+        for side, language in zip(SIDES, languages, strict=True)
+    }
     token_counts, vocabulary = _encode(job, splits, tokenizers, given_vocabularies)
     signatures, ceiling = _tokenizer_ceiling(job, splits["dev"], tokenizers)
     shutil.rmtree(job.scratch)
-    repaired = total.repaired
-    for source in held_out.values():
-        repaired += source.tally.repaired
-    counts = {
-        "read": total.read,
-        "kept": int(np.count_nonzero(is_kept)),
-        "dropped": {reason: total.dropped[reason] for reason in DROP_REASONS},
-        "repaired": {repair: repaired[repair] for repair in REPAIRS},
-        "unreadable_lines": total.lines,
-    }
+    counts = _count_pairs(total, held_out, is_kept)
     if config.data.sources is not None:
         counts["sources"] = _count_by_source(sources, splits, is_kept)
     return {
@@ -150,8 +119,7 @@ def run_pipeline(job: Job) -> dict[str, Any]:
         "splits": {
             name: {"pairs": len(split), **token_counts[name]} for name, split in splits.items()
         },
-        "overlap": overlap,
-        "naive_leak": naive_leak,
+        **shared,
         "vocabulary": vocabulary,
         "tokenizers": signatures,
         "ceiling": ceiling,
@@ -200,26 +168,42 @@ def _read_sources(job: Job) -> tuple[Pairs, list[Source], dict[str, Source]]:
     return pairs, sources, held_out
 
 
-def _count_by_source(
-    sources: Sequence[Source], splits: Mapping[str, Split], is_kept: Mask
-) -> dict[str, dict[str, int]]:
-    """The pairs of each source, and where they are. training: with the copies that shares make."""
-    copies = splits["train"].copies
-
-    def count(mask: Mask | None, part: slice) -> int:
-        return 0 if mask is None else int(np.count_nonzero(mask[part]))
-
-    return {
-        source.name: {
-            "read": source.tally.read,
-            "kept": count(is_kept, source.part),
-            "dev": count(splits["dev"].is_member, source.part),
-            "test": count(splits["test"].is_member, source.part),
-            "train_pairs": count(splits["train"].is_member, source.part),
-            "training": 0 if copies is None else int(copies[source.part].sum(dtype=np.int64)),
+def _make_splits(
+    job: Job,
+    pairs: Pairs,
+    sources: Sequence[Source],
+    held_out: Mapping[str, Source],
+    dropped: dict[str, int],
+) -> tuple[dict[str, Split], Mask, dict[str, Any]]:
+    """Train, dev and test; which pairs are kept; what the splits, and those of a random split,
+    share. `dropped` counts the pairs that are not kept.
+    """
+    naive_leak = None
+    with job.bar("split", SPLIT_STEPS, " steps") as bar:
+        is_kept = _keep_pairs(pairs, job.config, dropped)
+        bar.update()
+        if held_out:
+            splits = {"train": Split(pairs, is_kept, pairs, is_kept)}
+            splits |= {name: Split(each.pairs, None, each.pairs) for name, each in held_out.items()}
+        else:
+            splits = _split_pairs(job, pairs, is_kept, sources)
+            keys = (pairs.fingerprints(side, is_kept) for side in SIDES)
+            naive_leak = splitting.naive_leak(
+                pairs.fingerprints("pair", is_kept), keys, job.config.data.split
+            )
+        bar.update(2)
+        overlap = {
+            f"{one}-{other}": {
+                side: splitting.count_shared(
+                    splits[one].fingerprints(side), splits[other].fingerprints(side)
+                )
+                for side in SIDES
+            }
+            for one, other in combinations(splits, 2)
         }
-        for source in sources
-    }
+        splits["train"] = mixing.apply_shares(splits["train"], sources, job.config.data)
+        bar.update()
+    return splits, is_kept, {"overlap": overlap, "naive_leak": naive_leak}
 
 
 def _keep_pairs(pairs: Pairs, config: Config, dropped: dict[str, int]) -> Mask:
@@ -321,13 +305,16 @@ def _learn_tokenizers(job: Job, train: Split) -> None:
     copies[train.is_member] = is_sampled
     texts = _write_texts(train.source.stream(copies), job.scratch, "subwords")
     n_sampled = int(np.count_nonzero(is_sampled))
+    groups = [SIDES] if config.vocabulary.joint else [(side,) for side in SIDES]
     with job.bar("subwords", n_sampled) as bar:
-        models = encoding.learn_models(
-            config.tokenizer, config.vocabulary.joint, texts, job.workers
-        )
+        futures = [
+            job.workers.submit(encoding.learn, config.tokenizer, [texts[side] for side in group])
+            for group in groups
+        ]
+        for group, future in zip(groups, futures, strict=True):
+            for side in group:
+                model_path(job.folder, side).write_bytes(future.result())
         bar.update(n_sampled)
-    for side, model in models.items():
-        model_path(job.folder, side).write_bytes(model)
 
 
 def _encode(
@@ -391,3 +378,38 @@ def _tokenizer_ceiling(
     }
     signatures = {side: signature for side, (signature, _) in results.items()}
     return signatures, job.score(results["tgt"][1], references)
+
+
+def _count_pairs(total: Tally, held_out: Mapping[str, Source], is_kept: Mask) -> dict[str, Any]:
+    repaired = total.repaired
+    for source in held_out.values():
+        repaired += source.tally.repaired
+    return {
+        "read": total.read,
+        "kept": int(np.count_nonzero(is_kept)),
+        "dropped": {reason: total.dropped[reason] for reason in DROP_REASONS},
+        "repaired": {repair: repaired[repair] for repair in REPAIRS},
+        "unreadable_lines": total.lines,
+    }
+
+
+def _count_by_source(
+    sources: Sequence[Source], splits: Mapping[str, Split], is_kept: Mask
+) -> dict[str, dict[str, int]]:
+    """The pairs of each source, and where they are. training: with the copies that shares make."""
+    copies = splits["train"].copies
+
+    def count(mask: Mask | None, part: slice) -> int:
+        return 0 if mask is None else int(np.count_nonzero(mask[part]))
+
+    return {
+        source.name: {
+            "read": source.tally.read,
+            "kept": count(is_kept, source.part),
+            "dev": count(splits["dev"].is_member, source.part),
+            "test": count(splits["test"].is_member, source.part),
+            "train_pairs": count(splits["train"].is_member, source.part),
+            "training": 0 if copies is None else int(copies[source.part].sum(dtype=np.int64)),
+        }
+        for source in sources
+    }
