@@ -6,7 +6,7 @@ file.
 It runs the jobs of scripts/gpu_jobs.py, each in a process of its own, so that a failure of
 one harms no other:
 
-- the tests that need a GPU, and `nmt selftest`;
+- the tests that need a GPU;
 - equality with the CPU: loss, gradient and translations of the same weights, in float32, TF32 and
 bfloat16;
 - training speed of model R (scripts/peers/model-r.yaml) and of a large model (4 layers of 1,024

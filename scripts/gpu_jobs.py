@@ -34,7 +34,6 @@ from nmt.decoding.fast import for_search
 from nmt.decoding.search import search
 from nmt.device import supports_mixed_precision
 from nmt.errors import ConfigError
-from nmt.extras.selftest import command as selftest
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.progress import Update
 from nmt.text.vocabulary import SPECIALS
@@ -205,10 +204,8 @@ def matrix_rate(device: torch.device, size: int, precision: str) -> float:
     return 2 * size**3 / min(seconds[2:])
 
 
-def run_tests(device: torch.device, size: Size) -> Figures:
-    """The tests that run on a GPU if there is one, and `nmt selftest`. Exits with an error if one
-    of them fails.
-    """
+def run_tests(device: torch.device, _size: Size) -> Figures:
+    """The tests that run on a GPU if there is one. Exits with an error if one of them fails."""
     command = [
         sys.executable,
         "-m",
@@ -228,15 +225,7 @@ def run_tests(device: torch.device, size: Size) -> Figures:
     )[-1]
     if tests.returncode != 0:
         sys.exit(f"pytest: {closing_line}")
-    results = [
-        *selftest.run("cuda" if device.type == "cuda" else "cpu", ("dot",) if size is SMALL else ())
-    ]
-    if not_learned := [result.attention for result in results if not result.learned]:
-        sys.exit(f"selftest: not learned: {', '.join(not_learned)}")
-    return {
-        "pytest": closing_line,
-        "selftest": {result.attention: result.exact_match for result in results},
-    }
+    return {"pytest": closing_line}
 
 
 def measure_training(device: torch.device, size: Size, *, large: bool, precision: str) -> Figures:

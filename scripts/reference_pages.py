@@ -54,7 +54,7 @@ PARTS = {
     "Evaluating": "evaluation/*.py report/*.py extras/analysis/*.py",
     "The web page and the API": "extras/serve/*.py",
     "Other commands and options": "commands/*.py cli.py plugins.py extras/augment/*.py "
-    "extras/init/*.py extras/selftest/*.py",
+    "extras/init/*.py",
 }
 
 

@@ -69,7 +69,7 @@ def test_help_groups_the_commands_and_shows_whole_sentences(
 ) -> None:
     lines = nmt("--help").out.splitlines()
     headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
-    assert headings == ["Options:", "Data:", "Training:", "Translation:", "Results:", "Set-up:"]
+    assert headings == ["Options:", "Data:", "Training:", "Translation:", "Results:"]
     assert not [line for line in lines[1:] if line.endswith("...")]
     assert {name.split()[0] for name in VISIBLE} <= {line[2:].split(" ")[0] for line in lines}
     assert lines[-7:-5] == ["  First steps:", "    nmt init first"]

@@ -272,7 +272,6 @@ def test_no_command_runs_code_from_data_nor_does_more_than_it_should(tmp_path: P
         # Takes the lock of a training, to see whether there is one.
         ("write", ["runs", "show", "runs/toy", "--card"]),
         ("write", ["runs", "list", "runs"]),
-        ("write", ["selftest", "--attention", "dot"]),
         ("write", ["export", "runs/toy", "-o", "exported", "--set", "decoding.precision=int8"]),
         ("write connect", ["share", "push", "runs/toy", "owner/toy"]),
         ("write connect", ["share", "pull", "owner/toy", "-o", "pulled"]),

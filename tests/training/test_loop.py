@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.load import config_from_dict
+from nmt.config.parts import ATTENTIONS, SCORES
 from nmt.config.schema import Config, DecodingConfig, OptimizerName
 from nmt.data import batches
 from nmt.data.batches import Batch, build_batch, read_batches, shard
@@ -117,30 +118,47 @@ def assert_equal(first: nn.Module, second: nn.Module) -> None:
         assert torch.equal(second.state_dict()[name], value), name
 
 
-LUONG = {"decoder": {"hidden_size": 64}}
-BAHDANAU = {
-    "decoder": {"kind": "bahdanau", "readout": "state", "hidden_size": 64},
-    "attention": {"score": "additive"},
+# Every decoder, kind of attention and score that looks at the state of the decoder.
+LEARNERS: dict[str, dict[str, dict[str, Any]]] = {
+    **{name: {"attention": {"score": name}} for name in SCORES if name not in ("linear", "none")},
+    **{name: {"attention": {"kind": name}} for name in ATTENTIONS if name.startswith("local")},
+    "coverage": {"attention": {"kind": "coverage", "score": "additive"}},
+    "heads": {"attention": {"heads": 2}},
+    "input feeding": {"decoder": {"input_feeding": True}},
+    "bahdanau": {
+        "decoder": {"kind": "bahdanau", "readout": "state"},
+        "attention": {"score": "additive"},
+    },
+    "conditional": {"decoder": {"kind": "conditional", "cell": "gru", "readout": "deep"}},
+    "gnmt": {"decoder": {"kind": "gnmt", "layers": 2}},
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [LUONG, BAHDANAU], ids=["luong", "bahdanau"])
-def test_learns_to_reverse(kind: dict[str, Any]) -> None:
-    model_section = {"embedding_size": 32, "encoder": {"hidden_size": 32}, "dropout": 0.0, **kind}
-    rate = {"peak": 0.005, "schedule": "cosine", "steps": 900}
+@pytest.mark.parametrize("kind", LEARNERS)
+def test_learns_to_reverse(kind: str) -> None:
+    """Without attention, 92 % of the held-out sequences are right."""
+    sections = LEARNERS[kind]
+    model_section = {
+        "embedding_size": 32,
+        "encoder": {"hidden_size": 32},
+        "dropout": 0.0,
+        **sections,
+        "decoder": {"hidden_size": 64, **sections.get("decoder", {})},
+    }
+    rate = {"peak": 0.01, "schedule": "cosine", "steps": 400}
     config = make_config(
-        model=model_section, training={"epochs": 100, "max_steps": 900, "learning_rate": rate}
+        model=model_section, training={"epochs": 100, "max_steps": 400, "learning_rate": rate}
     )
     training = make_training(config, 8000)
     progress = fit(training, Record(), never)
-    assert progress.finished == "training.max_steps=900 is reached"
+    assert progress.finished == "training.max_steps=400 is reached"
     _, held_out = make_corpus(300, seed=2)
     hypotheses = search(training.model.eval(), held_out, DecodingConfig(beam=1))
     exact = np.mean(
         [n_best[0].ids == source[::-1] for n_best, source in zip(hypotheses, held_out, strict=True)]
     )
-    assert exact >= 0.99
+    assert exact >= 0.98
 
 
 @pytest.mark.parametrize(
