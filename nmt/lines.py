@@ -4,6 +4,7 @@ import bz2
 import gzip
 import lzma
 import select
+import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,10 +13,10 @@ from functools import partial
 from io import BufferedIOBase, BufferedReader
 from itertools import chain
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, TextIO
 
-from nmt.errors import DataError
-from nmt.files import explain_read_errors
+from nmt.errors import DataError, NmtError
+from nmt.files import explain_read_errors, explain_write_errors, replacing
 
 # Limits of `stream_lines`. The memory of attention grows with a batch.
 STREAM_BLOCK_BYTES = 1 << 16  # read at once
@@ -44,6 +45,41 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write a UTF-8 file line by line; each line ends with a line feed on every system."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{line}\n" for line in lines)
+
+
+@contextmanager
+def open_output(path: Path | None) -> Iterator[TextIO]:
+    """The file to write lines into; without `path`, stdout.
+
+    An existing file is replaced when the block ends. Until then the lines are in `PATH.partial`,
+    where they stay after an error.
+
+    Raises:
+        DataError: the file cannot be written, or an error ended the lines.
+    """
+    if path is None:
+        yield sys.stdout
+        return
+    if path.exists() and not path.is_file():  # a device or a pipe, which cannot be replaced
+        with explain_write_errors(path), path.open("w", encoding="utf-8", newline="\n") as file:
+            yield file
+        return
+    partial_path = path.resolve().with_name(f"{path.resolve().name}.partial")
+    try:
+        with (
+            explain_write_errors(partial_path),
+            replacing(path, partial_path),
+            partial_path.open("w", encoding="utf-8", newline="\n") as file,
+        ):
+            yield file
+    except (NmtError, KeyboardInterrupt) as error:
+        if not partial_path.is_file() or not partial_path.stat().st_size:
+            raise
+        remark = f"finished lines are in {partial_path}"
+        if isinstance(error, NmtError):
+            raise DataError(f"{error}; {remark}") from None
+        print(f"nmt: {remark}", file=sys.stderr)
+        raise
 
 
 def read_lines(

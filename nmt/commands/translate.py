@@ -3,12 +3,14 @@ translations.
 """
 
 import gc
+import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BufferedReader
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -22,35 +24,26 @@ from nmt.commands.options import (
     decoding_overrides,
     options_from,
 )
-from nmt.decoding.batch_runner import TooLargeError
-from nmt.decoding.forced import score_pairs
-from nmt.decoding.output import (
-    SOURCE_CUT,
-    UNKNOWN_GIVEN,
-    Answer,
-    ScoreAnswer,
-    TranslationAnswer,
-    WarningChecker,
-    WarningReport,
-    check_output_files,
-    draw_attention,
-    open_output,
-    score_lines,
-    to_alignment,
-    to_json,
-    to_text,
-)
+from nmt.config.parts import VIEWS, choices
+from nmt.decoding.alignment import align, to_pharaoh, translation_to_dict
+from nmt.decoding.batch_runner import TextError
+from nmt.decoding.forced import ScoredPair, score_pairs
 from nmt.decoding.translator import Translation, Translator
-from nmt.errors import DataError, NmtError
-from nmt.files import explain_read_errors
-from nmt.lines import stream_lines
+from nmt.decoding.warnings import SOURCE_CUT, UNKNOWN_GIVEN, WarningChecker, describe
+from nmt.errors import ConfigError, DataError, NmtError
+from nmt.evaluation.scores import perplexity
+from nmt.files import explain_read_errors, explain_write_errors, write_text
+from nmt.lines import open_output, stream_lines
+from nmt.report import heatmap
+from nmt.report.style import PICTURE_FORMATS
 from nmt.run.load import load_translator
 
 NO_SEARCH = (
     "--score does not search; remove --n-best, --prefix, --align, --threshold and --attention"
 )
-ItemT = TypeVar("ItemT")
+PAGE_SUFFIX = ".html"  # of a page with the attention of all sentences
 ResultT = TypeVar("ResultT")
+Answer = tuple[int, ResultT, list[str]]  # number of the sentence, from 1; result; its warnings
 
 
 @dataclass(frozen=True)
@@ -183,7 +176,6 @@ def command(**values: Any) -> None:
     if options.prefix is not None:
         translator.prefix_ids([options.prefix])
     gc.freeze()  # to look through all that is loaded would take a second
-    gc.enable()
     lines = output_lines(translator, inputs, options, options.attention)
     if inputs.is_keyboard:
         end = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"
@@ -257,89 +249,199 @@ def output_lines(
         ConfigError: the model has no attention, which an option needs.
         DataError: the input cannot be read any further, or a sentence does not fit into memory.
     """
-
-    def to_line(answer: TranslationAnswer) -> str:
-        if options.align:
-            return to_alignment(answer, translator.tokenizers, options.threshold)
-        if options.as_json:
-            return to_json(answer, translator.tokenizers, options.threshold, options.n_best)
-        return to_text(answer, options.n_best)
-
     if options.score:
-        scored = _reported(_score(translator, inputs), inputs)
-        return score_lines(scored, inputs.unit, as_json=options.as_json)
-    answers = _reported(_translate(translator, inputs, options.n_best, options.prefix), inputs)
-    return map(to_line, answers if attention is None else draw_attention(answers, attention))
-
-
-def _reported(answers: Iterable[Answer[ResultT]], inputs: InputTexts) -> Iterator[Answer[ResultT]]:
-    """Pass answers on, and report their warnings."""
-    with WarningReport(inputs.unit, at_once=inputs.is_keyboard) as report:
-        for answer in answers:
-            yield answer
-            report.add(answer)
-
-
-def _translate(
-    translator: Translator, inputs: InputTexts, n_best: int, prefix: str | None
-) -> Iterator[TranslationAnswer]:
-    """The n best translations of each sentence, in order."""
-    checker, n_done = WarningChecker(translator.tokenizers, translator.vocabularies), 0
+        pairs = _answers(
+            inputs,
+            partial(_score, translator),
+            lambda pair: [SOURCE_CUT] * pair.src_cut + [UNKNOWN_GIVEN] * bool(pair.unknown),
+        )
+        return _score_lines(pairs, inputs.unit, as_json=options.as_json)
+    checker = WarningChecker(translator.tokenizers, translator.vocabularies)
 
     def translate(texts: Sequence[str]) -> list[list[Translation]]:
-        prefixes = None if prefix is None else [prefix] * len(texts)
-        return translator.translate_n_best(texts, n_best, prefixes)
+        prefixes = None if options.prefix is None else [options.prefix] * len(texts)
+        return translator.translate_n_best(texts, options.n_best, prefixes)
 
-    for texts in inputs.batches:
-        results = _results(translate, texts, inputs, n_done)
-        for number, translations in enumerate(results, n_done + 1):
-            yield Answer(number, translations, checker.warnings(translations[0]))
-        n_done += len(texts)
+    answers = _answers(inputs, translate, lambda best: checker.warnings(best[0]))
+    if attention is not None:
+        answers = _draw_attention(answers, attention)
+    return (_to_line(answer, translator, options) for answer in answers)
 
 
-def _score(translator: Translator, inputs: InputTexts) -> Iterator[ScoreAnswer]:
-    """The score of each pair, in order; each text of `inputs` is a sentence, a tab, and its
-    translation.
+def _answers(
+    inputs: InputTexts,
+    fn: Callable[[Sequence[str]], list[ResultT]],
+    check: Callable[[ResultT], list[str]],
+) -> Iterator[Answer[ResultT]]:
+    """The result of `fn` for each sentence, and its warnings, which `check` finds. They are printed
+    at the end, or at once for someone at a keyboard.
 
     Raises:
-        DataError: a text is not a pair. All pairs before it are scored first.
+        DataError: `fn` refuses a sentence. The answers for all before it come first.
     """
-    score, n_done = partial(score_pairs, translator), 0
-    for texts in inputs.batches:
-        fields = [text.split("\t") for text in texts]
-        n_valid = next((i for i, parts in enumerate(fields) if len(parts) != 2), len(fields))
-        pairs = [(sentence, translation) for sentence, translation in fields[:n_valid]]
-        for number, pair in enumerate(_results(score, pairs, inputs, n_done), n_done + 1):
-            warnings = [SOURCE_CUT] * pair.src_cut + [UNKNOWN_GIVEN] * bool(pair.unknown)
-            yield Answer(number, pair, warnings)
-        n_done += n_valid
-        if n_valid < len(fields):
-            n_tabs = len(fields[n_valid]) - 1
-            raise DataError(
-                f"{inputs.name}, {inputs.unit} {n_done + 1}: found {n_tabs} tabs; write the "
-                "sentence, one tab, and its translation"
-            )
+    n_done = 0
+    numbers: dict[str, list[int]] = {}  # of the sentences that a warning is about
+    try:
+        for texts in inputs.batches:
+            results, error = _results(fn, texts)
+            for number, result in enumerate(results, n_done + 1):
+                warnings = check(result)
+                yield number, result, warnings
+                for warning in warnings:
+                    numbers.setdefault(warning, []).append(number)
+                if inputs.is_keyboard:
+                    _print_warnings(numbers, inputs.unit)
+                    numbers.clear()
+            n_done += len(results)
+            if error is not None:
+                raise DataError(f"{inputs.name}, {inputs.unit} {n_done + 1}: {error.reason}")
+    except (NmtError, KeyboardInterrupt):
+        _print_warnings(numbers, inputs.unit)
+        raise
+    _print_warnings(numbers, inputs.unit)
 
 
 def _results(
-    fn: Callable[[Sequence[ItemT]], list[ResultT]],
-    items: Sequence[ItemT],
-    inputs: InputTexts,
-    n_before: int,
-) -> Iterator[ResultT]:
-    """`fn(items)`, one result after the other.
+    fn: Callable[[Sequence[str]], list[ResultT]], texts: Sequence[str]
+) -> tuple[list[ResultT], TextError | None]:
+    """The results of `fn` for the texts before the first that it refuses, and that error."""
+    try:
+        return fn(texts), None
+    except TextError as error:
+        results, earlier = _results(fn, texts[: error.index])
+        return results, earlier or error
 
-    Args:
-        n_before: sentences of `inputs` before `items`, to number them in an error.
+
+def _score(translator: Translator, texts: Sequence[str]) -> list[ScoredPair]:
+    """The scores of pairs: each text is a sentence, a tab, and its translation."""
+    pairs = []
+    for index, text in enumerate(texts):
+        sentence, *translations = text.split("\t")
+        if len(translations) != 1:
+            advice = "write the sentence, one tab, and its translation"
+            raise TextError(index, f"found {len(translations)} tabs; {advice}")
+        pairs.append((sentence, translations[0]))
+    return score_pairs(translator, pairs)
+
+
+def _print_warnings(numbers: Mapping[str, Sequence[int]], unit: str) -> None:
+    for warning, lines in numbers.items():
+        print(f"nmt: {describe(warning, lines, unit)}", file=sys.stderr)
+
+
+def _to_line(
+    answer: Answer[list[Translation]], translator: Translator, options: OutputOptions
+) -> str:
+    """The best translation or its word alignment; or the n best as Moses prints them: number,
+    translation, score; or all about them as JSON.
+    """
+    number, translations, warnings = answer
+    best, tokenizers = translations[0], translator.tokenizers
+    if options.align:
+        _check_attention(best, "--align")
+        return to_pharaoh(align(best, tokenizers, options.threshold))
+    if options.as_json:
+        hypotheses = [
+            translation_to_dict(translation, tokenizers, options.threshold)
+            for translation in translations
+        ]
+        values = {
+            "source": best.source,
+            "src_tokens": best.src_tokens,
+            **hypotheses[0],
+            "src_cut": best.src_cut,
+            "warnings": warnings,
+            **({"n_best": hypotheses} if options.n_best > 1 else {}),
+        }
+        return json.dumps(values, ensure_ascii=False)
+    if options.n_best == 1:
+        return best.text
+    return "\n".join(
+        f"{number - 1} ||| {translation.text} ||| {translation.score:.4f}"
+        for translation in translations
+    )
+
+
+def _score_lines(
+    answers: Iterable[Answer[ScoredPair]], unit: str, *, as_json: bool
+) -> Iterator[str]:
+    """Log-probability, tokens and perplexity of each pair. The totals are the last line of JSON;
+    without JSON they go to stderr.
+    """
+    n_pairs, n_tokens, log_prob = 0, 0, 0.0
+    for _, pair, warnings in answers:
+        values = {**pair.to_dict(), "warnings": warnings}
+        n_pairs += 1
+        n_tokens += values["n_tokens"]
+        log_prob += values["log_prob"]
+        if as_json:
+            yield json.dumps(values, ensure_ascii=False)
+        else:
+            yield f"{pair.log_prob:.4f}\t{values['n_tokens']}\t{pair.perplexity:.4f}"
+    if not n_pairs:
+        return
+    total = perplexity(-log_prob / n_tokens)
+    if as_json:
+        yield json.dumps(
+            {"pairs": n_pairs, "log_prob": log_prob, "n_tokens": n_tokens, "perplexity": total}
+        )
+    else:
+        pairs = f"{n_pairs:,} {unit}{'s' if n_pairs > 1 else ''}"
+        print(
+            f"{pairs}: log-probability {log_prob:.4f}, {n_tokens:,} tokens, perplexity {total:.4f}",
+            file=sys.stderr,
+        )
+
+
+def _draw_attention(
+    answers: Iterable[Answer[list[Translation]]], path: Path
+) -> Iterator[Answer[list[Translation]]]:
+    """Pass answers on, and draw the attention of the best translations: all on a page, or that of a
+    single sentence as a picture.
 
     Raises:
-        DataError: an item does not fit into memory. The results of all items before it come first.
+        ConfigError: the model has no attention; or there is not exactly one sentence for a picture.
+        DataError: the file cannot be written.
     """
-    try:
-        results = fn(items)
-    except TooLargeError as error:
-        yield from _results(fn, items[: error.index], inputs, n_before)
-        raise DataError(
-            f"{inputs.name}, {inputs.unit} {n_before + error.index + 1}: {error.reason}"
-        ) from None
-    yield from results
+    is_page, drawn = path.suffix.lower() == PAGE_SUFFIX, list[tuple[int, Translation]]()
+    if not is_page:
+        answers = [*islice(answers, 2)]
+        if len(answers) != 1 or not answers[0][1][0].src_tokens:
+            raise ConfigError(
+                f"--attention {path}: a picture shows one sentence; give exactly one, or name a "
+                f"page ({PAGE_SUFFIX})"
+            )
+    for number, translations, warnings in answers:
+        yield number, translations, warnings
+        best = translations[0]
+        _check_attention(best, "--attention")
+        if best.src_tokens:
+            drawn.append((number, best))
+    if is_page:
+        with explain_write_errors(path):
+            write_text(path, VIEWS["page"].load()(drawn))
+    else:
+        heatmap.draw(*best.attention_labels, best.attention, path)
+
+
+def _check_attention(translation: Translation, option: str) -> None:
+    if translation.src_tokens and not translation.has_attention:
+        raise ConfigError(f"{option}: this model has no attention (model.attention.score: none)")
+
+
+def check_output_files(output: Path | None, attention: Path | None) -> None:
+    """Check, before any work, that these files can be written.
+
+    Raises:
+        DataError: a folder is missing, or `output` is a folder.
+        NmtError: `attention` has another suffix than those of pictures and pages.
+    """
+    if output is not None and output.is_dir():
+        raise DataError(f"{output}: is a folder; name a file")
+    if output is not None and not output.parent.is_dir():
+        raise DataError(f"{output.parent}: no such folder")
+    formats = [*PICTURE_FORMATS, *([PAGE_SUFFIX] if "page" in VIEWS else [])]
+    if attention is not None and attention.suffix.lower() not in formats:
+        raise NmtError(f"{attention}: cannot draw attention in this format; use {choices(formats)}")
+    if attention is not None and not attention.parent.is_dir():
+        raise DataError(f"{attention}: the folder {attention.parent} does not exist")

@@ -16,16 +16,23 @@ BatchT = TypeVar("BatchT")
 ResultT = TypeVar("ResultT")
 
 
-class TooLargeError(DataError):
-    """A single text does not fit into memory.
+class TextError(DataError):
+    """One of several texts is unusable.
 
     Attributes:
         index: of the text, from 0. reason: what is wrong with it, and what to do.
     """
 
+    def __init__(self, index: int, reason: str) -> None:
+        self.index, self.reason = index, reason
+        super().__init__(f"text {index + 1} {reason}")
+
+
+class TooLargeError(TextError):
+    """A single text does not fit into memory."""
+
     def __init__(self, index: int, advice: str) -> None:
-        self.index, self.reason = index, f"does not fit into memory, even alone; {advice}"
-        super().__init__(f"text {index + 1} {self.reason}")
+        super().__init__(index, f"does not fit into memory, even alone; {advice}")
 
 
 def run_batches(

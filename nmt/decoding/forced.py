@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -52,6 +53,20 @@ class ScoredPair:
     def perplexity(self) -> float:
         """Per token, <eos> counted."""
         return perplexity(-self.log_prob / len(self.token_log_probs))
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: all but the attention."""
+        return {
+            "source": self.source,
+            "text": self.text,
+            "tokens": self.tokens,
+            "unknown": self.unknown,
+            "token_log_probs": self.token_log_probs,
+            "src_cut": self.src_cut,
+            "log_prob": self.log_prob,
+            "n_tokens": len(self.token_log_probs),
+            "perplexity": self.perplexity,
+        }
 
 
 def score_pairs(

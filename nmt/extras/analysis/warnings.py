@@ -14,8 +14,8 @@ from itertools import pairwise, takewhile
 
 from nmt.data.splitting import sentence_key
 from nmt.decoding.alignment import token_to_word
-from nmt.decoding.output import repeats
 from nmt.decoding.translator import Translation
+from nmt.decoding.warnings import repeats
 from nmt.extras.analysis import html
 from nmt.extras.analysis.leaks import words
 from nmt.extras.analysis.results import Section, Translated

@@ -17,8 +17,8 @@ from nmt.config.parts import DeviceName
 from nmt.data.manifest import load_manifest
 from nmt.data.reading import Pair
 from nmt.decoding.batch_runner import TooLargeError
-from nmt.decoding.output import MAX_REPETITIONS, repeats
 from nmt.decoding.translator import Translation, Translator
+from nmt.decoding.warnings import MAX_REPETITIONS, repeats
 from nmt.errors import ConfigError, DataError
 from nmt.extras.augment.pairs import (
     FORWARD,

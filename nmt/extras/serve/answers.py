@@ -9,8 +9,8 @@ from unicodedata import east_asian_width
 
 from nmt.config.section import key_of
 from nmt.decoding.alignment import token_to_word, translation_to_dict, word_weights
-from nmt.decoding.output import DESCRIPTIONS, WarningChecker
 from nmt.decoding.translator import Translation, Translator
+from nmt.decoding.warnings import DESCRIPTIONS, WarningChecker
 from nmt.extras.ranking.keys import MbrConfig
 from nmt.extras.serve.alternatives import Alternative, find_alternatives
 from nmt.text.tokenizers import Tokenizer

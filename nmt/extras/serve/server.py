@@ -11,7 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from nmt.config.parts import DeviceName
-from nmt.decoding.output import WarningChecker
+from nmt.decoding.warnings import WarningChecker
 from nmt.errors import NmtError
 from nmt.extras.serve.answers import ServedRun
 from nmt.run.folder import load_run_config

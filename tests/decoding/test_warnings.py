@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config.schema import TokenizerConfig
-from nmt.decoding.output import DESCRIPTIONS, MAX_PERIOD, WarningChecker, describe, repeats
 from nmt.decoding.translator import Translation
+from nmt.decoding.warnings import DESCRIPTIONS, MAX_PERIOD, WarningChecker, describe, repeats
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
 

@@ -1,0 +1,121 @@
+"""Warnings about translations that are probably wrong, from their tokens and the vocabularies."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from math import log
+
+from nmt.decoding.translator import Translation
+from nmt.text.tokenizers import Tokenizer
+from nmt.text.vocabulary import UNK, Vocabulary
+
+SOURCE_CUT, OUTPUT_CUT, REPEATING = "source cut", "output cut", "output repeats"
+TARGET_LANGUAGE, ALL_UNKNOWN, MOSTLY_UNKNOWN = (
+    "source in target language",
+    "source unknown",
+    "source mostly unknown",
+)
+UNKNOWN_GIVEN = "unknown words given"
+
+DESCRIPTIONS: Mapping[str, str] = {
+    SOURCE_CUT: "the source is longer than decoding.max_source_tokens and was truncated",
+    ALL_UNKNOWN: "no word of the source is in the vocabulary",
+    MOSTLY_UNKNOWN: (
+        "most words of the source are not in the vocabulary; is it in another language?"
+    ),
+    TARGET_LANGUAGE: "the source seems to be in the target language already",
+    OUTPUT_CUT: (
+        "the output reached the maximum length (decoding.max_length_ratio) and was truncated"
+    ),
+    REPEATING: "the output repeats itself",
+    UNKNOWN_GIVEN: "a word of the translation is not in the vocabulary and was scored as <unk>",
+}
+
+MAX_CHARACTERS = 400  # of a source, to guess its language
+MIN_WORDS = 3  # of a source, to guess its language
+MIN_MARGIN = 1.0  # nats per word by which the source must be more probable in the target language
+MAX_REPETITIONS = 3  # in a row
+MAX_NUMBERS = 10  # of lines in a message
+MAX_PERIOD = 20  # tokens in a repeated sequence
+
+
+class WarningChecker:
+    """Checks translations; knows the two languages by the frequencies of their words."""
+
+    def __init__(
+        self, tokenizers: tuple[Tokenizer, Tokenizer], vocabularies: tuple[Vocabulary, Vocabulary]
+    ) -> None:
+        """Both are (source, target)."""
+        self._tokenizers, self._vocabularies = tokenizers, vocabularies
+        self._unigrams = [_Unigrams(vocabulary) for vocabulary in vocabularies]
+
+    def warnings(self, translation: Translation) -> list[str]:
+        """Keys of `DESCRIPTIONS`."""
+        warnings = [self._check_source(translation)] if translation.src_tokens else []
+        if translation.src_cut:
+            warnings.append(SOURCE_CUT)
+        if not translation.complete:
+            warnings.append(OUTPUT_CUT)
+        if repeats(translation.tokens, MAX_REPETITIONS) and not repeats(
+            translation.src_tokens, MAX_REPETITIONS
+        ):
+            warnings.append(REPEATING)
+        return [warning for warning in warnings if warning]
+
+    def _check_source(self, translation: Translation) -> str:
+        """A warning, or ""."""
+        words = [token for token in translation.src_tokens if any(map(str.isalpha, token))]
+        n_known = sum(word in self._vocabularies[0] for word in words)
+        if self._is_target_language(translation.source[:MAX_CHARACTERS]):
+            return TARGET_LANGUAGE
+        if words and not n_known:
+            return ALL_UNKNOWN
+        return MOSTLY_UNKNOWN if len(words) >= MIN_WORDS and n_known < len(words) / 2 else ""
+
+    def _is_target_language(self, text: str) -> bool:
+        """Never True with a shared vocabulary, whose frequencies are those of both languages."""
+        n_words = len(text.split())
+        if n_words < MIN_WORDS:
+            return False
+        as_source, as_target = (
+            unigrams.log_prob(tokenizer.split(text))
+            for unigrams, tokenizer in zip(self._unigrams, self._tokenizers, strict=True)
+        )
+        return as_target - as_source > MIN_MARGIN * n_words
+
+
+class _Unigrams:
+    """A unigram language model, from the counts of tokens in the training data."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        total = sum(vocabulary.counts)
+        self._vocabulary = vocabulary
+        self._log_probs = [log(max(count, 0.5) / max(total, 1)) for count in vocabulary.counts]
+        # <unk> may be frequent, but each unknown word is rare.
+        self._log_probs[UNK] = min(self._log_probs)
+
+    def log_prob(self, tokens: Sequence[str]) -> float:
+        return sum(self._log_probs[index] for index in self._vocabulary.ids(tokens))
+
+
+def describe(warning: str, numbers: Sequence[int], unit: str) -> str:
+    """One line: the numbers of the sentences, and the warning. unit: "line" or "sentence"."""
+    shown = ", ".join(map(str, numbers[:MAX_NUMBERS]))
+    more = f" and {len(numbers) - MAX_NUMBERS:,} more" if len(numbers) > MAX_NUMBERS else ""
+    return f"{unit}{'s' if len(numbers) > 1 else ''} {shown}{more}: {DESCRIPTIONS[warning]}"
+
+
+def repeats(tokens: Sequence[str], times: int) -> bool:
+    """Whether a sequence of tokens occurs `times` times in a row (a single token `times` + 1 times,
+    since words may be doubled).
+    """
+    for period in range(1, min(MAX_PERIOD, len(tokens) // times) + 1):
+        # Consecutive tokens that equal the token one period later.
+        needed = period * (times - 1 if period > 1 else times)
+        differing = [
+            -1,
+            *(i for i in range(len(tokens) - period) if tokens[i] != tokens[i + period]),
+            len(tokens) - period,
+        ]
+        if any(after - before > needed for before, after in pairwise(differing)):
+            return True
+    return False
