@@ -6,6 +6,7 @@ import runpy
 import shutil
 import signal
 import sys
+from base64 import b64decode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,9 @@ settings.register_profile("ci", deadline=None, max_examples=100, derandomize=Tru
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 
+PIXEL = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg=="
+)  # a PNG
 EXTRA_BYTES = 1 << 29  # of memory, for tests of damaged and hostile files
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -93,6 +97,16 @@ def nmt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         return Result(status, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_pictures() -> Iterator[None]:
+    """Pictures of a single pixel: drawing takes longer than most trainings of the tests. Commands in
+    processes of their own, and tests/report, draw.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("matplotlib.figure.Figure.savefig", lambda _, file, **__: file.write(PIXEL))
+        yield
 
 
 @pytest.fixture(autouse=True)

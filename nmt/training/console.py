@@ -78,7 +78,7 @@ class Console:
             f"{event.tokens_per_second:,.0f} tokens/s"
         )
         line = f"step {event.step}  epoch {event.epoch}  {figures}"
-        if _moves_cursor():
+        if sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown"):
             if self.bar is None:  # a training that continues begins in the middle
                 self.bar = progress_bar(total=1.0, initial=event.fraction, bar_format=BAR_FORMAT)
             self.bar.set_description_str(line, refresh=False)
@@ -115,7 +115,3 @@ class Console:
             sys.stderr.flush()
         else:
             self.bar.write(line, file=sys.stderr)
-
-
-def _moves_cursor() -> bool:
-    return sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")

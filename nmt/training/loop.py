@@ -48,7 +48,9 @@ def fit(training: "Training", record: "Record", stop: Callable[[], bool]) -> Pro
     loss = world.parallel(Loss(training.model, config))
     training.model.train()
     for update in prefetch(updates(training), training.device):
-        rate = learning_rate(Moment.before(update, progress, config), config.learning_rate)
+        fraction = progress.fraction(config, update.n_parts, update.n_batches)
+        moment = Moment(update.step, progress.reductions, fraction)
+        rate = learning_rate(moment, config.learning_rate)
         outcome = train_step(loss, training, update, rate)
         record.update(update, outcome, progress)
         # The first process decides for all.
@@ -91,8 +93,9 @@ def add_gradients(loss: nn.Module, training: "Training", update: Update, ratio: 
     Returns:
         [3]: the sums of objective, negative log-likelihood and tokens of this process.
     """
-    world, sums = training.world, training.zero_sums()
-    per = training.config.training.teacher_forcing.per
+    world, per = training.world, training.config.training.teacher_forcing.per
+    dtype = torch.float32 if training.device.type == "mps" else torch.float64
+    sums = torch.zeros(3, dtype=dtype, device=training.device)
     training.optimizer.zero_grad()
     if not update.micro_batches:  # a small batch leaves some processes none
         world.backward(loss(None)[0], last=True)
@@ -208,11 +211,6 @@ class Training:
     def device(self) -> torch.device:
         """That of the model."""
         return self.model.device
-
-    def zero_sums(self) -> Tensor:
-        """To add up the losses of an update in: [3]."""
-        dtype = torch.float32 if self.device.type == "mps" else torch.float64
-        return torch.zeros(3, dtype=dtype, device=self.device)
 
     def autocast(self) -> torch.autocast:
         """A context in which the forward pass has the precision of the configuration."""

@@ -23,7 +23,6 @@ from nmt.config.schema import (
     TrainingConfig,
 )
 from nmt.model.seq2seq import Seq2Seq
-from nmt.run.progress import Progress, Update
 
 OPTIMIZERS: dict[OptimizerName, Callable[[Iterable[Parameter], TrainingConfig], Optimizer]] = {
     # Decoupled weight decay (Loshchilov & Hutter 2019); where it is 0, Adam (Kingma & Ba 2015).
@@ -66,12 +65,6 @@ class Moment:
     step: int
     reductions: int = 0
     fraction: float = 0.0
-
-    @classmethod
-    def before(cls, update: Update, progress: Progress, config: TrainingConfig) -> "Moment":
-        """That of an update, with the progress before it."""
-        fraction = progress.fraction(config, update.n_parts, update.n_batches)
-        return cls(update.step, progress.reductions, fraction)
 
 
 Parameters = tuple[Tensor, ...] | list[Tensor]

@@ -238,7 +238,8 @@ class RunRecord(Record):
             self._draw_curves()
 
     def end(self, progress: Progress, choice: str | None) -> None:
-        self._draw_curves()  # a kill may have come before
+        if self.training.progress.finished is not None:  # before, a kill may have come
+            self._draw_curves()
         if choice is not None:
             self._tell(MessageEvent(choice))
         self._tell(EndEvent(self.folder, progress))

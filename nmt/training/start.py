@@ -36,9 +36,9 @@ from nmt.run.folder import (
     write_run_config,
 )
 from nmt.run.journal import Journal
-from nmt.training.learned_lexicon import LearnedLexicon
 from nmt.training.loop import Training, World
 from nmt.training.optimization import lasts_for_training
+from nmt.training.word_alignment import LearnedLexicon
 
 # Keys that may change when a training is resumed: none of them affects an update, unless the
 # learning rate follows the limits.

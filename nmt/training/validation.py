@@ -1,22 +1,41 @@
-"""Validation: the quality of the model on the dev set during training."""
+"""The quality of a model on the dev set: validations during training, and at its end the choice of
+the checkpoint that is used.
 
-from collections.abc import Mapping
+Validations translate greedily, and often only a part of the dev set, so that the best of many is
+partly luck. So the choice is among the kept checkpoints, and perhaps their average, by translations
+of all dev pairs (up to a limit) with beam search.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch import nn
 
-from nmt.config.parts import METRICS
+from nmt.config.parts import METRICS, PointerName
 from nmt.config.schema import Config
 from nmt.data.batches import plan_batches, read_batches
 from nmt.data.corpus import Corpus, read_sentences
 from nmt.data.evaluation_set import pick_across_lengths
 from nmt.decoding.fast import for_search
 from nmt.decoding.translator import Translator
+from nmt.errors import CheckpointError
 from nmt.evaluation.scores import perplexity
 from nmt.model.seq2seq import Seq2Seq
 from nmt.report import heatmap
-from nmt.run.folder import load_tokenizers, load_vocabularies
+from nmt.run.checkpoint import is_average, load_weights, step_of
+from nmt.run.folder import (
+    JOURNAL_FILE,
+    build_model,
+    check_same_data,
+    load_tokenizers,
+    load_vocabularies,
+    open_checkpoints,
+)
+from nmt.run.journal import Journal
+from nmt.run.load import load_model
 from nmt.training.loss import Loss
 
 N_SAMPLES = 3  # sentences of the dev set shown at each validation
@@ -132,3 +151,115 @@ class Validator:
         ]
         nll = sum(float(nll) for nll, _ in sums)
         return nll / sum(n_tokens for _, n_tokens in sums)
+
+
+def choose(folder: Path, config: Config, device: torch.device, step: int) -> str | None:
+    """After a finished training of `step` updates: average the kept checkpoints if the
+    configuration says so, and choose among all, unless the journal says that it is done already.
+
+    Returns:
+        what to print, if there was anything to do.
+    """
+    training = config.training
+    last = "choice" if training.final_pairs and training.metric != "loss" else "average"
+    events = Journal(folder / JOURNAL_FILE).read()
+    if any(event.get("event") == last and event["step"] >= step for event in events):
+        return None
+    if training.average != "none" and (
+        len(open_checkpoints(folder, config).kept(training.average)) > 1
+    ):
+        return average_kept(folder, config, training.average, device)
+    return choose_checkpoint(folder, config, device)
+
+
+def average_kept(folder: Path, config: Config, kept: PointerName, device: torch.device) -> str:
+    """Add the mean of the best or the last checkpoints of a run, and choose among all; returns what
+    to print.
+
+    Raises:
+        CheckpointError: the run keeps fewer than two checkpoints.
+    """
+    checkpoints = open_checkpoints(folder, config)
+    members = [member for member in checkpoints.kept(kept) if not is_average(member.checkpoint)]
+    if len(members) < 2:
+        number = "one checkpoint is" if members else "no checkpoint is"
+        raise CheckpointError(
+            f"{folder}: {number} kept as {kept}; train with training.keep_{kept} of 2 or more to "
+            "average"
+        )
+    check_same_data(folder, config.prepared_folder)
+    model = build_model(folder, config)
+    mean_weights([checkpoints.folder / member.checkpoint for member in members], model)
+    result = Validator(model.to(device).eval(), config, folder).validate()
+    step, steps = checkpoints.kept("last")[0].step, sorted(member.step for member in members)
+    is_best = checkpoints.add_average(step, model, result.rank(config.training.metric))
+    Journal(folder / JOURNAL_FILE).write("average", step, members=steps, **result.figures)
+    choice = choose_checkpoint(folder, config, device)
+    verdict = "not better than the best checkpoint, which stays in use"
+    if is_best:
+        verdict = "the best checkpoint, used from now on"
+    line = f"average of steps {', '.join(map(str, steps))}  dev loss {result.loss:.3f}"
+    line = f"{line}  {result.scores_text}: {verdict}"
+    return line if choice is None else f"{line}\n{choice}"
+
+
+def mean_weights(folders: Sequence[Path], model: nn.Module) -> None:
+    """Fill `model` with the mean of the weights of several checkpoints."""
+    total: dict[str, torch.Tensor] = {}
+    for folder in folders:
+        load_weights(folder, model)
+        for name, parameter in model.named_parameters():
+            value = parameter.detach().double()
+            total[name] = total[name] + value if name in total else value
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(total[name] / len(folders))
+
+
+def choose_checkpoint(folder: Path, config: Config, device: torch.device) -> str | None:
+    """Make the kept checkpoint with the best translations the one in use.
+
+    Returns:
+        a line to print; None if there is nothing to choose: one checkpoint, `training.final_pairs`
+        of 0, or the metric is the loss, for which validations use all dev pairs already.
+    """
+    training, checkpoints = config.training, open_checkpoints(folder, config)
+    kept = (*checkpoints.kept("best"), *checkpoints.kept("last"))
+    names = list(dict.fromkeys(checkpoint.checkpoint for checkpoint in kept))
+    if len(names) < 2 or not training.final_pairs or training.metric == "loss":
+        return None
+    start_time = time.monotonic()
+    sources, references = (
+        read_sentences(config.prepared_folder, "dev", side)[: training.final_pairs]
+        for side in ("src", "tgt")
+    )
+    options = config.decoding.model_copy(update={"method": "beam"})
+    tokenizers, vocabularies = load_tokenizers(folder, config), load_vocabularies(folder)
+    metric, scores = METRICS[training.metric], dict[str, float]()
+    for name in names:
+        model = for_search(load_model(folder, checkpoints.folder / name).to(device).eval())
+        translator = Translator(
+            model, tokenizers=tokenizers, vocabularies=vocabularies, options=options
+        )
+        outputs = [translation.text for translation in translator.translate(sources)]
+        scores[name] = metric.load()(outputs, references, config.tokenizer.lowercase)
+    sign = -1 if metric.trait("lower_is_better") else 1
+    # The first of equals, which the validations prefer.
+    best = max(scores, key=lambda name: sign * scores[name])
+    checkpoints.prefer(best)
+    step, seconds = max(step_of(name) for name in names), time.monotonic() - start_time
+    Journal(folder / JOURNAL_FILE).write(
+        "choice",
+        step,
+        metric=training.metric,
+        checkpoint=best,
+        scores=scores,
+        pairs=len(sources),
+        beam=options.beam,
+        seconds=seconds,
+    )
+    listing = ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
+    return (
+        f"chosen by {metric.trait('title')} of {len(sources):,} dev pairs with beam "
+        f"{options.beam}: {best}, used from now on ({listing}; {seconds:.0f} s)"
+    )

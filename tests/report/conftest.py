@@ -6,6 +6,11 @@ import pytest
 from matplotlib.figure import Figure
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick_pictures() -> None:
+    """In place of that of all tests: pictures are drawn here."""
+
+
 @pytest.fixture
 def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     """The figures that were saved so far."""

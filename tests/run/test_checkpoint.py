@@ -23,7 +23,7 @@ from nmt.run.checkpoint import (
     read_progress,
 )
 from nmt.run.progress import Progress
-from nmt.training.choice import mean_weights
+from nmt.training.validation import mean_weights
 
 
 def make() -> tuple[nn.Module, AdamW]:

@@ -1,5 +1,6 @@
 """`nmt train --dry-run`."""
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -7,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import yaml
 
 from nmt.commands import train
 from nmt.config.load import load_config
@@ -18,38 +18,28 @@ from tests import toy
 from tests.conftest import Run
 from tests.training.test_loop import limit_memory, make_config, make_corpus, make_model
 
-SIZES = {"embedding_size": 16, "encoder": {"hidden_size": 16}, "decoder": {"hidden_size": 16}}
+SCHEDULE = {"schedule": "linear", "warmup_steps": 20, "steps": 200}
+TRAINING = {"epochs": 3, "batch": {"size": 16}, "learning_rate": SCHEDULE}
 
 
 @pytest.fixture
-def config(nmt: Run, tmp_path: Path) -> Path:
-    values = toy.configure(
-        toy.write_table(tmp_path / "pairs.tsv", toy.sentence_pairs()),
-        data={"split": {"dev": 10, "test": 10}, "prepared": str(tmp_path / "prepared")},
-        model=SIZES,
-        training={
-            "epochs": 3,
-            "batch": {"size": 8},
-            "learning_rate": {"schedule": "linear", "warmup_steps": 20, "steps": 200},
-        },
-    ).to_dict()
-    path = tmp_path / "toy.yaml"
-    path.write_text(yaml.safe_dump(values), encoding="utf-8")
-    assert nmt("prepare", "-c", path).status == 0
-    return path
+def config(folder: Path) -> Path:
+    return folder / "run" / "config.yaml"
 
 
 def test_it_estimates_an_epoch_and_writes_nothing(nmt: Run, config: Path, tmp_path: Path) -> None:
-    before = sorted(tmp_path.rglob("*"))
-    result = nmt("train", "-c", config, "-o", tmp_path / "run", "--dry-run")
+    words = ("train", "-c", config, "-o", tmp_path / "run", "--dry-run")
+    before = sorted(config.parent.parent.rglob("*"))
+    result = nmt(*words, "--set", f"training={json.dumps(TRAINING)}")
     assert result.status == 0
     assert "name: toy" in result.out
     assert re.search(r"total +[\d,]+ parameters\n", result.out)
     assert f"the run folder would be {tmp_path / 'run'}" in result.out
-    times = r"an epoch takes about \d+ s on this machine, all \d+ updates [\d.]+ (s|minutes), without validation"
-    assert re.search(times + r"; peak memory about [\d,]+ MB\n", result.out)
-    assert re.search(r"learning rate   [▁-█]{48}  0.00\d+ at most, 0 at step 2\d\d\n", result.out)
-    assert sorted(tmp_path.rglob("*")) == before
+    times = r"an epoch takes about \d+ s on this machine, all 99 updates [\d.]+ (s|minutes)"
+    assert re.search(times + r", without validation; peak memory about [\d,]+ MB\n", result.out)
+    assert re.search(r"learning rate   [▁-█]{48}  0.00\d+ at most, 0.\d+ at step 99\n", result.out)
+    assert sorted(config.parent.parent.rglob("*")) == before
+    assert not [*tmp_path.iterdir()]
 
 
 def test_the_estimate_of_an_epoch_is_near_its_sum() -> None:
@@ -93,12 +83,12 @@ def test_a_dry_run_finds_the_largest_batches_that_fit(
 
 
 def test_a_dry_run_does_not_change_a_later_training(config: Path, tmp_path: Path) -> None:
-    loaded = load_config(config, ["training.max_steps=3", "training.validation_pairs=5"])
+    loaded = load_config(config, [f"training={json.dumps(toy.ONE_UPDATE)}"])
     train.run(loaded, tmp_path / "one", device="cpu", quiet=True)
     dry_run.describe(loaded, device="cpu")
     train.run(loaded, tmp_path / "two", device="cpu", quiet=True)
     one, two = (
-        (tmp_path / run / "checkpoints/step-00000003/model.safetensors").read_bytes()
+        (tmp_path / run / "checkpoints/step-00000001/model.safetensors").read_bytes()
         for run in ("one", "two")
     )
     assert one == two

@@ -2,6 +2,7 @@
 
 import errno
 import io
+import json
 import os
 import signal
 import sys
@@ -11,22 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from nmt.commands import prepare, train
-from nmt.config.schema import Config
-from nmt.training.interrupt import stop_on_signal
+from nmt.commands import train
+from nmt.commands.train import stop_on_signal
+from nmt.config.load import load_config
 from tests import toy
-
-
-def small_training(folder: Path) -> Config:
-    """A training of one step. Prepares its data."""
-    config = toy.configure(
-        toy.write_table(folder / "pairs.tsv", toy.sentence_pairs()[:60]),
-        data={"split": {"dev": 10, "test": 10}, "prepared": str(folder / "prepared")},
-        model={"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 8}},
-        training={"max_steps": 1, "validation_pairs": 2},
-    )
-    prepare.run(config, progress=False)
-    return config
 
 
 @pytest.mark.parametrize(
@@ -73,24 +62,18 @@ class ClosedTerminal(io.TextIOBase):
         raise OSError(errno.EIO, "Input/output error")
 
 
-def test_a_training_continues_when_its_messages_cannot_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_training_works_in_a_thread_and_without_a_terminal(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = small_training(tmp_path)
-    monkeypatch.setattr(sys, "stderr", ClosedTerminal())
-    assert train.run(config, tmp_path / "run", device="cpu").finished
-    monkeypatch.undo()
-
-
-def test_training_works_in_a_thread(tmp_path: Path) -> None:
-    """Python refuses signal handlers there."""
-    config = small_training(tmp_path)
+    """Python refuses signal handlers in a thread; messages cannot be written."""
+    sets = [f"training={json.dumps(toy.ONE_UPDATE)}"]
+    config = load_config(folder / "run" / "config.yaml", sets)
     reasons: list[str | None] = []
     thread = threading.Thread(
-        target=lambda: reasons.append(
-            train.run(config, tmp_path / "run", device="cpu", quiet=True).finished
-        )
+        target=lambda: reasons.append(train.run(config, tmp_path / "run", device="cpu").finished)
     )
+    monkeypatch.setattr(sys, "stderr", ClosedTerminal())
     thread.start()
     thread.join()
+    monkeypatch.undo()
     assert reasons == ["training.max_steps=1 is reached"]

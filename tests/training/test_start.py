@@ -14,8 +14,8 @@ from nmt.config.schema import Config
 from nmt.data import batches as data_batches
 from nmt.run.checkpoint import load_weights
 from nmt.run.folder import build_model, find_checkpoint, load_vocabularies
-from nmt.training import learned_lexicon
-from nmt.training.learned_lexicon import LearnedLexicon
+from nmt.training import word_alignment
+from nmt.training.word_alignment import LearnedLexicon
 from tests import toy
 from tests.conftest import Run
 
@@ -25,12 +25,7 @@ SIZES = {"embedding_size": 16, "encoder": {"hidden_size": 16}, "decoder": {"hidd
 def write(folder: Path, name: str, pairs: list[tuple[str, str]], **sections: Any) -> Path:
     """A configuration whose data is prepared into `<folder>/<name>`."""
     data = {"split": {"dev": 10, "test": 10}, "prepared": str(folder / name)}
-    training = {
-        "max_steps": 4,
-        "validate_every": 2,
-        "validation_pairs": 5,
-        **sections.pop("training", {}),
-    }
+    training = {**toy.ONE_UPDATE, **sections.pop("training", {})}
     table = toy.write_table(folder / f"{name}.tsv", pairs)
     config: Config = toy.configure(table, data=data, model=SIZES, training=training, **sections)
     path = folder / f"{name}.yaml"
@@ -55,28 +50,16 @@ def test_fine_tuning_starts_with_the_weights_and_vocabularies_of_a_run(
         (src.replace("dog", "cat"), tgt.replace("Hund", "Kater"))
         for src, tgt in toy.sentence_pairs()[200:330]
     ]
-    config = write(
-        tmp_path,
-        "child",
-        others,
-        vocabulary={"like": str(parent)},
-        training={"start_from": str(parent)},
-    )
+    of_parent = {"vocabulary": {"like": str(parent)}, "training": {"start_from": str(parent)}}
+    config = write(tmp_path, "child", others, **of_parent)
     assert nmt("prepare", "-c", config).status == 0
     for side in ("src", "tgt"):
         name = f"{side}.vocab.txt"
         assert (tmp_path / "child" / name).read_bytes() == (parent / name).read_bytes()
-    result = nmt(
-        "train",
-        "-c",
-        config,
-        "-o",
-        tmp_path / "tuned",
-        "--set",
-        "training.learning_rate.peak=1e-12",
-    )
+    words = ("train", "-c", config, "-o", tmp_path / "tuned")
+    result = nmt(*words, "--set", "training.learning_rate.peak=1e-12")
     assert result.status == 0
-    assert f"starts from {parent}, step-0000000" in result.err
+    assert f"starts from {parent}, step-00000001" in result.err
     assert "(100.0 %)" in result.err
     start = json.loads(
         (tmp_path / "tuned" / "journal.jsonl").read_text(encoding="utf-8").splitlines()[0]
@@ -85,7 +68,7 @@ def test_fine_tuning_starts_with_the_weights_and_vocabularies_of_a_run(
     assert start["reused"] == start["parameters"] > 0
     best = json.loads((parent / "checkpoints" / "best.json").read_text())["checkpoint"]
     before = load_file(parent / "checkpoints" / best / "model.safetensors")
-    after = load_file(tmp_path / "tuned" / "checkpoints" / "step-00000004" / "model.safetensors")
+    after = load_file(tmp_path / "tuned" / "checkpoints" / "step-00000001" / "model.safetensors")
     assert all((before[name] - after[name]).abs().max() < 1e-9 for name in before)
 
 
@@ -138,13 +121,8 @@ def test_a_tied_run_starts_a_tied_one(nmt: Run, parent: Path, tmp_path: Path) ->
 def test_vocabularies_of_another_tokenizer_are_refused(
     nmt: Run, parent: Path, tmp_path: Path
 ) -> None:
-    config = write(
-        tmp_path,
-        "child",
-        toy.sentence_pairs()[:150],
-        vocabulary={"like": str(parent)},
-        tokenizer={"kind": "words"},
-    )
+    of_parent = {"vocabulary": {"like": str(parent)}, "tokenizer": {"kind": "words"}}
+    config = write(tmp_path, "child", toy.sentence_pairs()[:150], **of_parent)
     result = nmt("prepare", "-c", config)
     assert result.status == 1
     assert (
@@ -154,27 +132,24 @@ def test_vocabularies_of_another_tokenizer_are_refused(
     assert not (tmp_path / "child").exists()
 
 
-def test_the_lexicon_is_learned_first_and_training_does_not_change_it(
-    nmt: Run, tmp_path: Path
-) -> None:
-    run = toy.train(tmp_path, model={**SIZES, "lexical_bias": 2, "dropout": 0.0})
-    model, (src, tgt) = build_model(run, load_config(run / "config.yaml")), load_vocabularies(run)
-    load_weights(find_checkpoint(run), model)
-    assert model.lexical_bias is not None
-    best = model.lexical_bias.ids[:, 0].tolist()
+def test_the_lexicon_is_learned_first_and_training_does_not_change_it(tmp_path: Path) -> None:
+    model = {**SIZES, "lexical_bias": 2}
+    run = toy.train(tmp_path, model=model, training=toy.ONE_UPDATE)
+    trained, (src, tgt) = build_model(run, load_config(run / "config.yaml")), load_vocabularies(run)
+    load_weights(find_checkpoint(run), trained)
+    bias = trained.lexical_bias
+    assert bias is not None
+    best = bias.ids[:, 0].tolist()
     words = {"dog": "Hund", "tree": "Baum", "sees": "sieht", "finds": "findet"}
     assert {word: tgt.tokens([best[src.ids([word])[0]]])[0] for word in words} == words
-    assert model.lexical_bias.probabilities.max() == 1
+    assert bias.probabilities.max() == 1
     entries = [
         json.loads(line)
         for line in (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()
     ]
     (entry,) = [entry for entry in entries if entry["event"] == "lexicon"]
-    assert (
-        entry["translations"] == int(model.lexical_bias.probabilities.gt(0).sum()) - 1
-    )  # <eos> translates into itself
-    expected = nmt("translate", "--run", run, "The dog sees the tree.", "The king loves the river.")
-    assert expected.out.splitlines() == ["Der Hund sieht den Baum.", "Der König liebt den Fluss."]
+    # <eos> translates into itself.
+    assert entry["translations"] == int(bias.probabilities.gt(0).sum()) - 1
 
 
 def test_the_lexicon_of_a_large_corpus_comes_from_some_of_its_pairs(
@@ -189,5 +164,5 @@ def test_the_lexicon_of_a_large_corpus_comes_from_some_of_its_pairs(
     monkeypatch.setattr(data_batches, "PART_PAIRS", 90)  # two parts of 23 ranges
     monkeypatch.setattr(data_batches, "RANGE_PAIRS", 4)
     half = count_translations()
-    monkeypatch.setattr(learned_lexicon, "MAX_RANGES", 5)
+    monkeypatch.setattr(word_alignment, "MAX_RANGES", 5)
     assert 0 < count_translations() < half < whole

@@ -8,7 +8,7 @@ from nmt.commands.options import DeviceOption, RunArgument
 from nmt.config.parts import PointerName
 from nmt.device import set_up_device
 from nmt.run.folder import find_run, load_run_config, lock_run
-from nmt.training.choice import average_kept
+from nmt.training.validation import average_kept
 
 
 def command(
