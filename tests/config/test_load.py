@@ -1,20 +1,26 @@
-"""Reading configurations from YAML, with overrides; differences between configurations."""
+"""Reading configurations from YAML, with overrides and old keys; differences between two."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nmt.config.load import config_from_dict, differences, load_config, read_yaml
+from nmt.config.load import (
+    RETIRED,
+    RETIRED_VALUES,
+    config_from_dict,
+    differences,
+    load_config,
+    read_yaml,
+)
 from nmt.errors import ConfigError
-from tests.config.examples import MINIMAL, values_with, write
+from tests.config.examples import MINIMAL, problems_of, values_with, write
+
+# The text of `MINIMAL`.
+SMALL = "name: test\ndata: {source: {path: deu-eng.zip}}\n"
 
 # Reading
-
-
-def test_read_from_a_file(tmp_path: Path) -> None:
-    path = write(tmp_path, "name: test\ndata: {source: {path: deu-eng.zip}}\n")
-    assert load_config(path) == MINIMAL
 
 
 @pytest.mark.parametrize(
@@ -31,45 +37,16 @@ def test_read_from_a_file(tmp_path: Path) -> None:
     ],
 )
 def test_ways_to_write_a_number(tmp_path: Path, text: str, value: float) -> None:
-    path = write(
-        tmp_path,
-        f"name: x\ndata: {{source: {{path: a}}}}\ntraining:\n  learning_rate:\n    peak: {text}\n",
-    )
-    assert load_config(path).training.learning_rate.peak == value
+    path = write(tmp_path, f"{SMALL}training: {{learning_rate: {{peak: {text}}}}}\n")
+    rate = {"learning_rate": {"peak": value}}
+    assert load_config(path) == config_from_dict(values_with(training=rate))
 
 
-def test_no_is_norwegian_and_not_false(tmp_path: Path) -> None:
-    path = write(
-        tmp_path, "name: x\ndata: {direction: en-no, source: {path: a, columns: {en: 1, no: 2}}}\n"
-    )
-    assert load_config(path).data.source.columns == {"en": 1, "no": 2}
-
-
-def test_a_date_is_text(tmp_path: Path) -> None:
-    assert (
-        load_config(write(tmp_path, "name: 2026-11-21\ndata: {source: {path: a}}\n")).name
-        == "2026-11-21"
-    )
-
-
-def test_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigError,
-        match=r"nowhere\.yaml: no such file; the configurations that come with nmt are in configs/$",
-    ):
-        load_config(tmp_path / "nowhere.yaml")
-
-
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"cannot be read \(Is a directory\)"):
-        load_config(tmp_path)
-
-
-def test_not_utf8(tmp_path: Path) -> None:
-    path = tmp_path / "x.yaml"
-    path.write_bytes("name: Bär".encode("latin-1"))
-    with pytest.raises(ConfigError, match=r"x\.yaml: cannot be read as UTF-8 text"):
-        load_config(path)
+def test_no_is_norwegian_and_a_date_is_text(tmp_path: Path) -> None:
+    data = "data: {direction: en-no, source: {path: a, columns: {en: 1, no: 2}}}"
+    config = load_config(write(tmp_path, f"name: 2026-11-21\n{data}\n"))
+    assert config.name == "2026-11-21"
+    assert config.data.source.columns == {"en": 1, "no": 2}
 
 
 @pytest.mark.parametrize(
@@ -117,9 +94,7 @@ def test_an_endless_file_is_not_read_whole() -> None:
 
 
 def test_a_message_shows_only_the_beginning_of_a_long_value(tmp_path: Path) -> None:
-    path = write(
-        tmp_path, f"name: x\ndata: {{source: {{path: a}}}}\nseed: [{'abcdefgh, ' * 1000}]\n"
-    )
+    path = write(tmp_path, f"{SMALL}seed: [{'abcdefgh, ' * 1000}]\n")
     with pytest.raises(
         ConfigError, match=r"seed: must be a whole number; got \[\"abcdefgh\", .+\.\.\.$"
     ) as caught:
@@ -138,38 +113,31 @@ def test_a_message_shows_only_the_beginning_of_a_long_value(tmp_path: Path) -> N
         ("data.source.path=../a=b.zip", "data.source.path", "../a=b.zip"),
         ("data.source.columns={en: 2, de: 3}", "data.source.columns.de", 3),
         ("tokenizer.lowercase=true", "tokenizer.lowercase", True),
+        ("training.epochs=2 training.epochs=3", "training.epochs", 3),
         ("training.max_steps=", "training.max_steps", None),
         (" seed = 7 ", "seed", 7),
     ],
 )
 def test_override(tmp_path: Path, override: str, key: str, value: Any) -> None:
-    path = write(
-        tmp_path,
-        "name: test\ndata: {source: {path: deu-eng.zip}}\ntraining: {epochs: 9, max_steps: 9}\n",
-    )
-    found: Any = load_config(path, [override]).to_dict()
+    path = write(tmp_path, f"{SMALL}training: {{epochs: 9, max_steps: 9}}\n")
+    found: Any = load_config(path, re.split(" (?=training)", override)).to_dict()
     for part in key.split("."):
         found = found[part]
     assert found == value
 
 
-def test_the_last_override_counts(tmp_path: Path) -> None:
-    path = write(tmp_path, "name: test\ndata: {source: {path: a}}\n")
-    assert load_config(path, ["seed=2", "seed=3"]).seed == 3
-
-
 def test_the_message_names_the_override_that_causes_a_problem(tmp_path: Path) -> None:
-    path = write(tmp_path, "name: test\ndata: {source: {path: a}}\n")
+    path = write(tmp_path, SMALL)
     with pytest.raises(ConfigError) as caught:
         load_config(path, ["seed=2", "decoding.bem=3"])
     assert str(caught.value).startswith(
         f"{path} with --set seed=2 --set decoding.bem=3: decoding.bem: unknown key"
     )
-    write(tmp_path, "name: test\nsead: 3\ndata: {source: {path: a}}\n")
+    write(tmp_path, f"{SMALL}sead: 3\n")
     with pytest.raises(ConfigError) as caught:
         load_config(path, ["seed=2"])
     assert str(caught.value).startswith(f"{path}: sead: unknown key")
-    write(tmp_path, "name: test\nseed: many\ndata: {source: {path: a}}\n")
+    write(tmp_path, f"{SMALL}seed: many\n")
     assert load_config(path, ["seed=2"]).seed == 2  # the override replaces the wrong value
 
 
@@ -183,6 +151,10 @@ def test_the_message_names_the_override_that_causes_a_problem(tmp_path: Path) ->
         ("=3", "--set =3: write key=value, for example --set training.epochs=3"),
         ("a\udc8b=3", r"--set a\udc8b=3: a key has no control characters"),
         ("se\ned=3", r"--set se\ned=3: a key has no control characters"),
+        (
+            f"{'.'.join('a' * 2000)}=1",
+            "--set a.a.a...: nested more than 50 deep; there is no such key",
+        ),
         ("seed=[1", "--set seed=[1, line 1, column 3: not valid YAML: "),
         (
             "trainin.epochs=3",
@@ -197,7 +169,7 @@ def test_the_message_names_the_override_that_causes_a_problem(tmp_path: Path) ->
     ],
 )
 def test_invalid_override(tmp_path: Path, override: str, message: str) -> None:
-    path = write(tmp_path, "name: test\ndata: {source: {path: a}}\n")
+    path = write(tmp_path, SMALL)
     with pytest.raises(ConfigError) as caught:
         load_config(path, [override])
     assert str(caught.value).startswith(message.replace("{path}", str(path)))
@@ -225,7 +197,39 @@ def test_differences_where_a_section_is_missing_in_one() -> None:
     assert found["data.test.path"] == (None, "c")
 
 
-def test_an_override_of_a_key_nested_too_deep() -> None:
-    text = r"^--set a\.a\.a\.\.\.: nested more than 50 deep; there is no such key$"
-    with pytest.raises(ConfigError, match=text):
-        load_config(MINIMAL, [f"{'.'.join('a' * 2000)}=1"])
+# Keys and values that have left nmt
+
+
+def values_of(key: str, value: Any) -> dict[str, Any]:
+    for part in reversed(key.split(".")):
+        value = {part: value}
+    (section, content), *_ = value.items()
+    return values_with(**{section: content})
+
+
+@pytest.mark.parametrize("key", RETIRED)
+def test_what_is_off_is_ignored(key: str) -> None:
+    for value in RETIRED[key] or ("anything",):
+        assert config_from_dict(values_of(key, value)) == MINIMAL
+
+
+@pytest.mark.parametrize("key", [key for key, off in RETIRED.items() if off])
+def test_what_is_on_is_named(key: str) -> None:
+    (problem,) = problems_of(values_of(key, 5))
+    assert problem.startswith(f"{key}: left nmt in 0.2, where it is always ")
+    assert problem.endswith("; remove it, or use nmt 0.1 for this run")
+
+
+@pytest.mark.parametrize(("key", "value"), RETIRED_VALUES.items())
+def test_retired_values_are_named(key: str, value: str) -> None:
+    text = f'{key}: "{value}" left nmt in 0.2; choose another value, or use nmt 0.1 for this run'
+    assert problems_of(values_of(key, value)) == [text]
+
+
+def test_all_problems_are_named_at_once() -> None:
+    values = values_with(training={"r_drop": 5, "epochs": 0})
+    assert problems_of(values) == [
+        "training.r_drop: left nmt in 0.2, where it is always 0; remove it, or use nmt 0.1 for "
+        "this run",
+        "training.epochs: must be at least 1; got 0",
+    ]

@@ -87,53 +87,24 @@ from tests.config.examples import SECTIONS, Values, problems_of, values_with
         (
             {"model": {"attention": {"score": "addtive"}}},
             'model.attention.score: "addtive" is not one of dot, general, concat, additive, '
-            "concat_shared, linear, none; "
-            "did you mean additive?",
+            "concat_shared, linear, none; did you mean additive?",
         ),
         (
             {"tokenizer": {"kind": "charcters"}},
-            (
-                'tokenizer.kind: "charcters" is not one of words, bpe, unigram, characters; did '
-                "you "
-                "mean"
-            ),
+            'tokenizer.kind: "charcters" is not one of words, bpe, unigram, characters; did you mean',
         ),
         (
             {"model": {"decoder": {"kind": "transformer"}}},
             'model.decoder.kind: "transformer" is not one of luong, bahdanau, conditional, gnmt',
         ),
         ({"model": {"bridge": 7}}, "model.bridge: 7 is not one of copy, dense, backward, zero"),
-        (
-            {"name": "a b"},
+        *(
             (
-                "name: must be a name of letters, digits, '_', '.' and '-' that does not begin "
-                "with "
-                "'.' or '-'; got \"a b\""
-            ),
-        ),
-        (
-            {"name": ".."},
-            (
-                "name: must be a name of letters, digits, '_', '.' and '-' that does not begin "
-                "with "
-                "'.' or '-'; got \"..\""
-            ),
-        ),
-        (
-            {"name": "a/b"},
-            (
-                "name: must be a name of letters, digits, '_', '.' and '-' that does not begin "
-                "with "
-                "'.' or '-'; got \"a/b\""
-            ),
-        ),
-        (
-            {"name": "-a"},
-            (
-                "name: must be a name of letters, digits, '_', '.' and '-' that does not begin "
-                "with "
-                "'.' or '-'; got \"-a\""
-            ),
+                {"name": name},
+                "name: must be a name of letters, digits, '_', '.' and '-' that does not begin with "
+                f"'.' or '-'; got \"{name}\"",
+            )
+            for name in ("a b", "..", "a/b", "-a")
         ),
         (
             {"data": {"direction": "english-de", "source": {"path": "a"}}},
@@ -163,10 +134,8 @@ def test_all_problems_are_listed_at_once() -> None:
     )
     assert sorted(problems) == [
         "data.direction: the source and target languages of en-en are the same",
-        (
-            "model.bridge, model.decoder.hidden_size: copy needs equal sizes (encoder output 512, "
-            "decoder 256); or use dense"
-        ),
+        "model.bridge, model.decoder.hidden_size: copy needs equal sizes (encoder output 512, "
+        "decoder 256); or use dense",
         "model.encoder.layrs: unknown key; did you mean model.encoder.layers?",
         "name: must be given",
         'training.epochs: must be a whole number; got "many"',

@@ -137,7 +137,10 @@ def test_only_the_web_is_downloaded_from(url: str) -> None:
 
 
 def test_an_address_that_is_not_safe_needs_a_hash(server: Server) -> None:
-    text = r"^http://example\.org/deu\.zip: http is not safe; use https, or give data\.source\.sha256 to check the file$"
+    text = (
+        r"^http://example\.org/deu\.zip: http is not safe; use https, or give data\.source\.sha256 "
+        "to check the file$"
+    )
     with pytest.raises(DataError, match=text):
         fetch("http://example.org/deu.zip")
     with pytest.raises(DataError, match=text):

@@ -13,42 +13,38 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_streams_of_one_file_each(tmp_path: Path) -> None:
-    first, a, b = (
-        write(tmp_path / name, text)
-        for name, text in (("h", "1\n2\n"), ("a", "x\ny\n"), ("b", "X\r\n\r\n"))
-    )
+@pytest.fixture
+def first(tmp_path: Path) -> Path:
+    return write(tmp_path / "h", "1\n2\n")
+
+
+def test_references_are_files_or_columns(tmp_path: Path, first: Path) -> None:
+    a, b = write(tmp_path / "a", "x\ny\n"), write(tmp_path / "b", "X\r\n\r\n")
     assert read_files(first, [a, b]) == (["1", "2"], [["x", "y"], ["X", ""]])
+    table = write(tmp_path / "r.tsv", "x\tX\ny\tY\n")
+    assert read_files(first, [table], columns=2) == (["1", "2"], [["x", "y"], ["X", "Y"]])
 
 
-def test_columns_are_streams(tmp_path: Path) -> None:
-    first, references = write(tmp_path / "h", "1\n2\n"), write(tmp_path / "r.tsv", "x\tX\ny\tY\n")
-    assert read_files(first, [references], columns=2) == (["1", "2"], [["x", "y"], ["X", "Y"]])
-
-
-def test_fewer_columns_than_expected(tmp_path: Path) -> None:
-    first, references = write(tmp_path / "h", "1\n2\n"), write(tmp_path / "r.tsv", "x\tX\ny\n")
-    with pytest.raises(
-        DataError, match=r"r\.tsv, line 2: 1 columns, expected 2 references separated by tabs$"
-    ):
-        read_files(first, [references], columns=2)
-
-
-def test_the_message_about_different_lengths_names_both_files(tmp_path: Path) -> None:
-    first, a, b = (
-        write(tmp_path / name, text)
-        for name, text in (("h", "1\n2\n"), ("a", "x\ny\n"), ("b", "X\n"))
-    )
+@pytest.mark.parametrize(
+    ("text", "columns", "message"),
+    [
+        ("X\n", 1, "{path} has 1 lines, but {first} has 2"),
+        ("x\tX\ny\n", 2, "{path}, line 2: 1 columns, expected 2 references separated by tabs"),
+        ("\n \n", 1, "{path} has only empty lines; there is nothing to score"),
+    ],
+)
+def test_references_that_do_not_fit(
+    tmp_path: Path, first: Path, text: str, columns: int, message: str
+) -> None:
+    path = write(tmp_path / "r", text)
     with pytest.raises(DataError) as caught:
-        read_files(first, [a, b])
-    assert str(caught.value) == f"{b} has 1 lines, but {first} has 2"
+        read_files(first, [path], columns)
+    assert str(caught.value) == message.format(path=path, first=first)
 
 
-@pytest.mark.parametrize("text", ["", "\n \n"])
-def test_empty_files_are_refused(tmp_path: Path, text: str) -> None:
-    path = write(tmp_path / "h", text)
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"h has only empty lines; there is nothing to score"):
-        read_texts(path)
+        read_texts(write(tmp_path / "h", ""))
 
 
 def test_the_digest_depends_on_every_text_and_its_position() -> None:

@@ -4,6 +4,7 @@ command ends.
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,15 +14,28 @@ from pathlib import Path
 import pytest
 
 from nmt.commands import prepare
-from nmt.data.manifest import load_manifest
+from nmt.data.manifest import FORMAT, load_manifest
 from nmt.errors import DataError
 from nmt.files import read_json, write_json
 from tests.toy import configure, contents, sentence_pairs, write_table
 
 
+@pytest.fixture(scope="module")
+def complete(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tmp_path_factory.mktemp("complete")
+    prepare.run(configure(write_table(base / "deu.txt", sentence_pairs())), base / "toy")
+    return base / "toy"
+
+
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     return write_table(tmp_path / "deu.txt", sentence_pairs())
+
+
+@pytest.fixture
+def folder(complete: Path, tmp_path: Path) -> Path:
+    """A copy of a complete one."""
+    return shutil.copytree(complete, tmp_path / "toy")
 
 
 def test_a_second_run_has_nothing_to_do(tmp_path: Path, table: Path) -> None:
@@ -35,15 +49,11 @@ def test_a_second_run_has_nothing_to_do(tmp_path: Path, table: Path) -> None:
     assert f"already prepared    {folder}" in prepare.summary(again)
 
 
-def test_another_preparation_is_refused_and_the_difference_named(
-    tmp_path: Path, table: Path
-) -> None:
-    folder = tmp_path / "toy"
-    prepare.run(configure(table), folder)
+def test_another_preparation_is_refused_and_the_difference_named(folder: Path, table: Path) -> None:
     before = contents(folder)
     with pytest.raises(
         DataError,
-        match=r"toy: contains other prepared data \(data\.split\.dev is 40 there and 41 here\); --overwrite",
+        match=r"toy: contains other prepared data \(data\.split\.dev is 40 there and 41 here\); --",
     ):
         prepare.run(configure(table, data={"split": {"dev": 41, "test": 60}}), folder)
     write_table(table, sentence_pairs()[:-1])
@@ -57,32 +67,29 @@ def test_another_preparation_is_refused_and_the_difference_named(
     assert load_manifest(folder)["counts"]["read"] == 587
 
 
-def test_the_old_one_stays_when_the_new_one_fails(tmp_path: Path, table: Path) -> None:
-    folder = tmp_path / "toy"
-    prepare.run(configure(table), folder)
+def test_the_old_one_stays_when_the_new_one_fails(folder: Path, table: Path) -> None:
     before = contents(folder)
     with pytest.raises(DataError, match="only 588"):
         prepare.run(
             configure(table, data={"split": {"dev": 400, "test": 400}}), folder, overwrite=True
         )
     assert contents(folder) == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["deu.txt", "toy"]
+    assert sorted(path.name for path in folder.parent.iterdir()) == ["deu.txt", "toy"]
 
 
-def test_a_folder_with_other_files_is_never_touched(tmp_path: Path, table: Path) -> None:
-    folder = tmp_path / "toy"
-    folder.mkdir()
-    (folder / "thesis.txt").write_text("dear")
+def test_a_folder_with_other_files_is_never_touched(
+    tmp_path: Path, folder: Path, table: Path
+) -> None:
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers" / "thesis.txt").write_text("dear")
     for overwrite in (False, True):
         with pytest.raises(
-            DataError, match=r"toy: is not empty and holds no prepared data; nothing was changed"
+            DataError, match=r"papers: is not empty and holds no prepared data; nothing was changed"
         ):
-            prepare.run(configure(table), folder, overwrite=overwrite)
-    assert (folder / "thesis.txt").read_text() == "dear"
+            prepare.run(configure(table), tmp_path / "papers", overwrite=overwrite)
+    assert (tmp_path / "papers" / "thesis.txt").read_text() == "dear"
     with pytest.raises(DataError, match=r"deu\.txt: is a file; name another folder with -o"):
         prepare.run(configure(table), table)
-    folder = tmp_path / "other" / "toy"
-    prepare.run(configure(table), folder)
     (folder / "notes.txt").write_text("dear")
     with pytest.raises(
         DataError, match=r"toy: also holds notes\.txt, not written by `nmt prepare`"
@@ -90,9 +97,7 @@ def test_a_folder_with_other_files_is_never_touched(tmp_path: Path, table: Path)
         prepare.run(configure(table), folder, overwrite=True)
 
 
-def test_a_damaged_preparation_is_noticed_and_can_be_replaced(tmp_path: Path, table: Path) -> None:
-    folder = tmp_path / "toy"
-    prepare.run(configure(table), folder)
+def test_a_damaged_preparation_is_noticed_and_can_be_replaced(folder: Path, table: Path) -> None:
     with (folder / "train.src.npy").open("r+b") as file:
         file.truncate(200)
     with pytest.raises(
@@ -110,9 +115,7 @@ def test_a_damaged_preparation_is_noticed_and_can_be_replaced(tmp_path: Path, ta
     assert prepare.run(configure(table), folder)["already_prepared"]
 
 
-def test_a_preparation_of_another_version_is_refused(tmp_path: Path, table: Path) -> None:
-    folder = tmp_path / "toy"
-    prepare.run(configure(table), folder)
+def test_a_preparation_of_another_version_is_refused(folder: Path, table: Path) -> None:
     manifest = read_json(folder / "manifest.json")
     manifest["config"]["data"]["abolished"] = 1
     write_json(folder / "manifest.json", manifest)
@@ -135,12 +138,10 @@ def test_a_full_disk_is_reported_in_one_line(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="signals")
-@pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT])
 def test_a_stopped_overwrite_leaves_the_old_one_and_the_next_clears_up(
-    tmp_path: Path, table: Path, stop: signal.Signals
+    tmp_path: Path, folder: Path, table: Path, stop: signal.Signals
 ) -> None:
-    folder = tmp_path / "toy"
-    prepare.run(configure(table), folder)
     before = contents(folder)
     # Holds still in the middle, with workers running and files half written.
     script = f"""
@@ -171,3 +172,47 @@ prepare.run(load_config(Path({str(tmp_path / "c.yaml")!r})), overwrite=True)
     time.sleep(0.2)  # the workers notice, and let go of the lock
     assert prepare.run(configure(table), folder)["already_prepared"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c.yaml", "deu.txt", "toy"]
+
+
+def with_files(files: object) -> str:
+    """A manifest that lists these files."""
+    sides = {
+        "vocabulary": {side: {"size": 9} for side in ("src", "tgt")},
+        "tokenizers": {"src": "x", "tgt": "x"},
+    }
+    rest = {"inputs": [], "config": {}, "content": "", "splits": {}, **sides}
+    return json.dumps({"format": FORMAT, "format_version": 1, "files": files, **rest})
+
+
+def test_a_missing_manifest_names_the_command_that_writes_it(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(
+            DataError, match=r"no prepared data here; run `nmt prepare -c \.\.\.` first"
+        ):
+            load_manifest(folder)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"format": ', "damaged .*--overwrite"),
+        ("[]", r"damaged \(no JSON object\)"),
+        ('{"format": "of another tool"}', "not written by `nmt prepare`"),
+        (json.dumps({"format": FORMAT, "format_version": 99}), "format 99, but this nmt reads 1"),
+        (
+            with_files(None),
+            r"damaged \(files: Input should be a valid dictionary\); run `nmt prepare .* --overwrite`",
+        ),
+        (
+            with_files({"train.src.npy": "many"}),
+            r"damaged \(files\.train\.src\.npy: Input should be a valid integer\)",
+        ),
+        (with_files({"../x": 3}), r"damaged \('\.\./x' is no file of prepared data\)"),
+    ],
+)
+def test_a_manifest_that_cannot_be_used_is_refused(
+    tmp_path: Path, content: str, message: str
+) -> None:
+    (tmp_path / "manifest.json").write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        load_manifest(tmp_path)
