@@ -30,7 +30,11 @@ def align(
             weight for each output word, or no pair if <eos> has the largest weight.
     """
     src_tokenizer, tgt_tokenizer = tokenizers
-    columns = _source_words(translation, src_tokenizer)
+    # A word of the source without tokens, of invisible letters, counts.
+    words = enumerate(translation.source.split())
+    visible = [index for index, word in words if src_tokenizer.normalize(word)]
+    places = token_to_word(translation.src_tokens, src_tokenizer.join)
+    columns = [visible[place] if place >= 0 else -1 for place in places]
     replacements = {replacement.position: replacement.token for replacement in translation.replaced}
     # "" if it was left out.
     written = [replacements.get(place, token) for place, token in enumerate(translation.tokens)]
@@ -99,14 +103,3 @@ def word_weights(
         in_row @ attention @ in_column.T / np.maximum(in_row.sum(1, keepdims=True), 1)
     )
     return means
-
-
-def _source_words(translation: Translation, tokenizer: Tokenizer) -> list[int]:
-    """`token_to_word` of the source, where a word without tokens, of invisible letters, counts."""
-    visible = [
-        index for index, word in enumerate(translation.source.split()) if tokenizer.normalize(word)
-    ]
-    return [
-        visible[word] if word >= 0 else -1
-        for word in token_to_word(translation.src_tokens, tokenizer.join)
-    ]

@@ -14,7 +14,7 @@ from nmt.model.seq2seq import Seq2Seq
 
 @dataclass(frozen=True)
 class Member:
-    """A model as it was trained, and the form of it that search uses."""
+    """A trained model, and its fast form for search."""
 
     trained: Seq2Seq
     model: TranslationModel

@@ -10,7 +10,7 @@ H units, G gates.
 from collections.abc import Callable
 from copy import copy
 from functools import cache
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -94,13 +94,6 @@ class PackedLinear(nn.Module):
     def of(cls, linear: nn.Linear) -> Self:
         """The packed form of a layer."""
         return cls(linear.weight, linear.bias)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "packed": None}  # packed weights can be neither copied nor written
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)  # type: ignore[no-untyped-call]
-        self.packed = _pack(self.weight)
 
     def select(self, ids: Tensor) -> nn.Linear:
         """A layer with only the outputs `ids` [v], in that order."""

@@ -228,19 +228,9 @@ class Translator:
         for rank in self.rankers:
             results = rank(results)
         results = [_without_duplicates(translations)[:n] for translations in results]
-        return results if self.rankers else self._fill_up(results, batch, n)
-
-    def _fill_up(
-        self,
-        results: list[list[Translation]],
-        batch: Sequence[tuple[str, list[str], list[int]]],
-        n: int,
-    ) -> list[list[Translation]]:
-        """Search again where different tokens were joined to the same text, and a sentence has too
-        few texts: take them from the whole beam.
-        """
         too_few = [i for i, best in enumerate(results) if len(best) < n < self.options.beam]
-        if too_few:
+        if too_few and not self.rankers:
+            # Different tokens were joined to the same text: take more from the whole beam.
             whole_beams = self._translate_batch([batch[i] for i in too_few], self.options.beam)
             for i, best in zip(too_few, whole_beams, strict=True):
                 results[i] = best[:n]

@@ -254,21 +254,16 @@ def _score(
     counts = collect_statistics(metric, hypotheses, references)
     interval = None
     if bootstrap > 1:
-        interval = _interval(counts.bootstrap_scores(bootstrap, seed))
+        # As in sacrebleu: as wide as the middle 95 % of the scores, and centered on their mean. A
+        # sample without any match scores a Python float, the others np.float32: statistics.mean
+        # fails on mixed types.
+        samples, n_cut = counts.bootstrap_scores(bootstrap, seed), bootstrap // 40
+        ordered = sorted(map(type(max(samples)), samples))
+        mean = float(statistics.mean(ordered))
+        half_width = float(0.5 * (ordered[-1 - n_cut] - ordered[n_cut]))
+        interval = mean - half_width, mean + half_width
         metric.n_bootstrap, metric.seed = bootstrap, seed  # for the signature
     return MetricScore(name, counts.score, str(metric.get_signature()), interval)
-
-
-def _interval(values: Sequence[Any]) -> tuple[float, float]:
-    """As in sacrebleu: as wide as the middle 95 % of the values, and centered on their mean.
-
-    The values are converted to one type first: a sample without any match scores a Python float,
-    the others np.float32, and statistics.mean fails on mixed types.
-    """
-    number, n_cut = type(max(values)), len(values) // 40
-    ordered = sorted(map(number, values))
-    mean, half_width = statistics.mean(ordered), 0.5 * (ordered[-1 - n_cut] - ordered[n_cut])
-    return float(mean) - float(half_width), float(mean) + float(half_width)
 
 
 def _check_counts(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:

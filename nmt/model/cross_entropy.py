@@ -254,22 +254,19 @@ class _Entries(NamedTuple):
     ids: Tensor
     values: Tensor
 
-    def add_to(self, block: Tensor, first: int) -> None:
-        """Add to the logits [w, n] of the words from `first` on, which are multiples of log 2."""
-        rows, inside = self._rows(block, first)
-        block.scatter_add_(0, rows, torch.where(inside, self.values * LOG2_E, 0))
-
     def gather(self, blocks: Sequence[Tensor]) -> Tensor:
         """The numbers [U, n] of the words in the blocks [w, n], one block after the other."""
         result, first = torch.zeros_like(self.values), 0
         for block in blocks:
-            rows, inside = self._rows(block, first)
+            rows, inside = self.rows(block, first)
             result += torch.where(inside, block.gather(0, rows), 0)
             first += len(block)
         return result
 
-    def _rows(self, block: Tensor, first: int) -> tuple[Tensor, Tensor]:
-        """The row of each word in a block, and whether it is inside."""
+    def rows(self, block: Tensor, first: int) -> tuple[Tensor, Tensor]:
+        """The row of each word in the block [w, n] of the words from `first` on, and whether it is
+        inside.
+        """
         rows = self.ids - first
         inside = (rows >= 0) & (rows < len(block))
         return torch.where(inside, rows, 0), inside
@@ -311,7 +308,8 @@ def _exponentials_of_blocks(
         else:
             logits = (words @ vectors.t()).to(bias.dtype).add_(shift).mul_(LOG2_E)
         if entries is not None:
-            entries.add_to(logits, block * len(blocks))
+            rows, inside = entries.rows(logits, block * len(blocks))
+            logits.scatter_add_(0, rows, torch.where(inside, entries.values * LOG2_E, 0))
         if not shifted:
             sums.append(logits.exp2_().sum(0))
         blocks.append(logits)

@@ -248,7 +248,14 @@ def log_norm(logits: Tensor) -> Tensor:
     Raises:
         NonFiniteError: the logits are not finite numbers, so neither are the model's weights.
     """
-    norm = _log_of_sum(logits) if logits.device.type == "cpu" else None
+    norm = None
+    if logits.device.type == "cpu":
+        # In a fifth of the time of logsumexp. Blocks stay in the cache, the maximum is not
+        # subtracted where the sum is exact without, and exp2 takes half the time of exp.
+        blocks = logits.split(max(1, BLOCK_SIZE // len(logits)), 1)
+        sums = [(block * LOG2_E).exp2_().sum(1, keepdim=True) for block in blocks]
+        total = torch.stack(sums).sum(0)
+        norm = total.log() if ((total > MIN_SUM) & (total < MAX_SUM)).all() else None
     if norm is None:
         norm = logits.logsumexp(1, keepdim=True)
     if not isfinite(float(norm.sum())):
@@ -257,18 +264,6 @@ def log_norm(logits: Tensor) -> Tensor:
             "diverged"
         )
     return norm
-
-
-def _log_of_sum(logits: Tensor) -> Tensor | None:
-    """As torch.logsumexp, in a fifth of the time; None where it would not be exact."""
-    # Blocks stay in the cache, the maximum is not subtracted, and exp2 takes little more than half
-    # the time of exp.
-    blocks = [
-        (block * LOG2_E).exp2_().sum(1, keepdim=True)
-        for block in logits.split(max(1, BLOCK_SIZE // len(logits)), 1)
-    ]
-    total = torch.stack(blocks).sum(0)
-    return total.log() if bool(((total > MIN_SUM) & (total < MAX_SUM)).all()) else None
 
 
 def fast_topk(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:

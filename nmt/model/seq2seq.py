@@ -72,14 +72,6 @@ class Decoded:
         ids = self.translations.ids[positions // self.vectors.shape[1]]
         return vectors, Additions(ids, self.lexical_bias.flatten(0, 1)[positions])
 
-    def interleave(self, rows: Tensor, other: "Decoded", other_rows: Tensor) -> "Decoded":
-        """Join two batches: these sentences go to `rows`, those of the other to `other_rows`."""
-        order = torch.cat([rows, other_rows]).argsort()
-        return Decoded(
-            torch.cat([self.vectors, other.vectors])[order],
-            torch.cat([self.attention, other.attention])[order],
-        )
-
 
 class Seq2Seq(TranslationModel):
     """Encoder, bridge, attention decoder and output layer.
@@ -216,7 +208,11 @@ class Seq2Seq(TranslationModel):
         if len(others):
             mask, state, memory = forcing_mask[~forced], state.select(others), memory.select(others)
             sampled = self._sample(tgt_in[others], mask, state, memory)
-            decoded = decoded.interleave(rows, sampled, others)
+            order = torch.cat([rows, others]).argsort()
+            decoded = Decoded(
+                torch.cat([decoded.vectors, sampled.vectors])[order],
+                torch.cat([decoded.attention, sampled.attention])[order],
+            )
         return decoded
 
     def _unroll(self, tgt_in: Tensor, state: DecoderState, memory: Memory) -> Decoded:

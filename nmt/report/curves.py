@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from math import log
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,9 +47,13 @@ def draw(
     """
     check_path(path)
     panels = _panels(events)
+    less_is_better = metric == "loss" or METRICS[metric].trait("lower_is_better")
+    scored = [line for line in events if _points([line], "validation", metric)]
+    # of equal ones the first, as in training
+    best = (min if less_is_better else max)(scored, key=itemgetter(metric), default=None)
     if panels:
         with settings():
-            save(_figure(panels, title, _best(events, metric)), path, RESOLUTION, expand=False)
+            save(_figure(panels, title, best), path, RESOLUTION, expand=False)
 
 
 def _panels(events: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Points]]:
@@ -81,14 +86,6 @@ def _points(events: Sequence[Mapping[str, Any]], event: str, key: str) -> Points
         for step, value in values
         if isinstance(value, int | float) and abs(value) < MAX_VALUE
     ]
-
-
-def _best(events: Sequence[Mapping[str, Any]], metric: str) -> Mapping[str, Any] | None:
-    """The validation of the best checkpoint; of equal ones the first, as in training."""
-    is_loss = metric == "loss"
-    sign = -1 if is_loss or METRICS[metric].trait("lower_is_better") else 1
-    scored = [line for line in events if _points([line], "validation", metric)]
-    return max(scored, key=lambda line: sign * float(line[metric]), default=None)
 
 
 def _figure(

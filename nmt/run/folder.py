@@ -2,8 +2,8 @@
 and can be moved.
 
 config.yaml   manifest.json (of the prepared data)  src.vocab.txt  tgt.vocab.txt  [src.spm.model
-tgt.spm.model] checksums.json  checkpoints/  provenance.json  journal.jsonl  curves.png
-tensorboard/  evaluation/  [lexicon.tsv]  [neighbors.tsv]
+tgt.spm.model]  checksums.json  checkpoints/  provenance.json  journal.jsonl  curves.png
+evaluation/  and the files of extras
 """
 
 import shutil
@@ -15,7 +15,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from nmt.config.load import load_config
-from nmt.config.schema import Config, ModelConfig
+from nmt.config.schema import Config
 from nmt.config.yaml_text import dump
 from nmt.data.corpus import PREPARE_AGAIN
 from nmt.data.manifest import FORMAT_VERSION, MANIFEST, config_differences, load_manifest
@@ -177,7 +177,18 @@ def find_run(folder: Path | None) -> Path:
             raise CheckpointError(
                 f"{folder}: no run here; `nmt train -c CONFIG -o {folder}` creates one"
             )
-        _check_links(folder)
+        # The run may come from a stranger.
+        patterns = ("*", "checkpoints/*", "checkpoints/*/*")
+        for path in (path for pattern in patterns for path in folder.glob(pattern)):
+            if not path.resolve().is_relative_to(folder.resolve()):
+                raise CheckpointError(
+                    f"{path}: links to {path.resolve()}, outside of the run; copy the whole run, "
+                    "without links"
+                )
+            if path.exists() and not (path.is_file() or path.is_dir()):
+                raise CheckpointError(
+                    f"{path}: is neither a file nor a folder; copy the whole run again"
+                )
         return folder
     # A copy of the weights alone, as from the hub, has only the best checkpoint.
     pointers = {
@@ -191,23 +202,6 @@ def find_run(folder: Path | None) -> Path:
             "folder of a run"
         )
     return max(pointers, key=lambda run: pointers[run])
-
-
-def _check_links(run: Path) -> None:
-    """Raises: CheckpointError if an entry of a run, which may come from a stranger, leads outside
-    of it or is no file or folder.
-    """
-    patterns = ("*", "checkpoints/*", "checkpoints/*/*")
-    for path in (path for pattern in patterns for path in run.glob(pattern)):
-        if not path.resolve().is_relative_to(run.resolve()):
-            raise CheckpointError(
-                f"{path}: links to {path.resolve()}, outside of the run; copy the whole run, "
-                "without links"
-            )
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            raise CheckpointError(
-                f"{path}: is neither a file nor a folder; copy the whole run again"
-            )
 
 
 def load_run_config(folder: Path, overrides: Sequence[str] = ()) -> Config:
@@ -292,31 +286,25 @@ def build_model(folder: Path, config: Config) -> Seq2Seq:
         DataError: a vocabulary is missing or damaged.
     """
     src, tgt = load_vocabularies(folder)
-    _check_model_size(folder, config.model, len(src), len(tgt))
-    return Seq2Seq(config.model, len(src), len(tgt))
-
-
-def _check_model_size(folder: Path, config: ModelConfig, n_src: int, n_tgt: int) -> None:
-    """Refuse, before memory is reserved, a model that is much larger than the weights in `folder`,
-    if it has any, by a rough estimate.
-    """
+    # A rough estimate, before memory is reserved.
     sizes = [path.stat().st_size for path in folder.glob(f"checkpoints/*/{MODEL_FILE}")]
-    encoder, decoder, attention = config.encoder, config.decoder, config.attention
+    model, encoder, decoder = config.model, config.model.encoder, config.model.decoder
     width = max(
-        config.embedding_size,
+        model.embedding_size,
         encoder.output_size,
         decoder.hidden_size,
         decoder.readout_size or 0,
-        attention.size or 0,
+        model.attention.size or 0,
     )
-    n_rows = n_src + n_tgt + config.lexical_words
-    n_layers = encoder.layers + decoder.layers + attention.heads
-    n_bytes = 4 * (n_rows * (width + config.lexical_bias) + 20 * n_layers * width**2)
+    n_rows = len(src) + len(tgt) + model.lexical_words
+    n_layers = encoder.layers + decoder.layers + model.attention.heads
+    n_bytes = 4 * (n_rows * (width + model.lexical_bias) + 20 * n_layers * width**2)
     if sizes and n_bytes > MAX_MODEL_FACTOR * max(*sizes, MIN_MODEL_BYTES):
         raise CheckpointError(
             f"{folder / CONFIG_FILE}: does not fit the weights: it describes a model of about "
             f"{n_bytes / 1e6:,.0f} MB, but they have {max(sizes) / 1e6:,.1f}; copy the run again"
         )
+    return Seq2Seq(config.model, len(src), len(tgt))
 
 
 def open_checkpoints(folder: Path, config: Config) -> Checkpoints:

@@ -141,35 +141,29 @@ def build_translator(
 ) -> Translator:
     """As `load_translator`, from pairs of a run and one of its checkpoints."""
     with unchanged(members):
-        return _build_translator(members, device, overrides, n_best)
-
-
-def _build_translator(
-    members: Sequence[tuple[Path, Path]], device: DeviceName, overrides: Sequence[str], n_best: int
-) -> Translator:
-    run = members[0][0]
-    config = load_run_config(run, overrides)
-    decoding, torch_device = config.decoding, set_up_device(device)
-    check_n_best(n_best, decoding)
-    for other, _ in members[1:]:
-        _check_same_vocabularies(run, other)
-    models = [load_model(*member).to(torch_device).eval() for member in members]
-    loaded: Sequence[Member] = [
-        Member(model, for_search(model, decoding.precision)) for model in models
-    ]
-    for wrap in hooks("wrap", config):
-        loaded = wrap(loaded, run, config)
-    rankers: list[Ranker | None] = [rank(config, device) for rank in hooks("rank", config)]
-    parts = [member.model for member in loaded]
-    model = parts[0] if len(parts) == 1 else Ensemble(parts)
-    return Translator(
-        model.eval(),
-        tokenizers=load_tokenizers(run, config),
-        vocabularies=load_vocabularies(run),
-        options=decoding,
-        unknown=UnknownWords(decoding.replace_unknown, _find_words(run, config)),
-        rankers=[ranker for ranker in rankers if ranker is not None],
-    )
+        run = members[0][0]
+        config = load_run_config(run, overrides)
+        decoding, torch_device = config.decoding, set_up_device(device)
+        check_n_best(n_best, decoding)
+        for other, _ in members[1:]:
+            _check_same_vocabularies(run, other)
+        models = [load_model(*member).to(torch_device).eval() for member in members]
+        loaded: Sequence[Member] = [
+            Member(model, for_search(model, decoding.precision)) for model in models
+        ]
+        for wrap in hooks("wrap", config):
+            loaded = wrap(loaded, run, config)
+        rankers: list[Ranker | None] = [rank(config, device) for rank in hooks("rank", config)]
+        parts = [member.model for member in loaded]
+        model = parts[0] if len(parts) == 1 else Ensemble(parts)
+        return Translator(
+            model.eval(),
+            tokenizers=load_tokenizers(run, config),
+            vocabularies=load_vocabularies(run),
+            options=decoding,
+            unknown=UnknownWords(decoding.replace_unknown, _find_words(run, config)),
+            rankers=[ranker for ranker in rankers if ranker is not None],
+        )
 
 
 def _find_words(run: Path, config: Config) -> WordFn | None:

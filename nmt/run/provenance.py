@@ -27,9 +27,12 @@ TYPES = {
 
 def of_code() -> dict[str, Any]:
     """The version of nmt, the SHA-256 of its source, and the versions of the libraries."""
+    package = Path(__file__).parent.parent
+    names = sorted(path.relative_to(package).as_posix() for path in package.rglob("*.py"))
+    hashes = "".join(f"{sha256_of(package / name)}  {name}\n" for name in names)
     return {
         "version": __version__,
-        "sha256": _source_digest(),
+        "sha256": hashlib.sha256(hashes.encode()).hexdigest(),
         "libraries": {name: version(name) for name in LIBRARIES},
     }
 
@@ -72,18 +75,22 @@ def of_members(members: Sequence[tuple[Path, Path]]) -> dict[str, Any]:
     Raises:
         DataError: a run's manifest is missing or damaged.
     """
-    models = [_of_model(*member) for member in members]
+    models: list[dict[str, Any]] = [
+        {
+            "model": {
+                "checkpoint": checkpoint.name,
+                "sha256": sha256_of(checkpoint / MODEL_FILE),
+                "config_sha256": sha256_of(run / CONFIG_FILE),
+            },
+            "data": {"content": load_manifest(run)["content"]},
+        }
+        for run, checkpoint in members
+    ]
     first_run, _ = members[0]  # its files of extras are used
     files = {f"{Path(name).stem}_sha256": first_run / name for name in files_of_extras()}
     if len(members) > 1:
-        models = [
-            {
-                "members": [
-                    {"run": str(run), **model}
-                    for (run, _), model in zip(members, models, strict=True)
-                ]
-            }
-        ]
+        named = [{"run": str(run), **each} for (run, _), each in zip(members, models, strict=True)]
+        models = [{"members": named}]
     hashes = {key: sha256_of(path) if path.exists() else None for key, path in files.items()}
     return {**models[0], **hashes, "code": of_code()}
 
@@ -91,22 +98,3 @@ def of_members(members: Sequence[tuple[Path, Path]]) -> dict[str, Any]:
 def of_lines(lines: Sequence[str]) -> str:
     """SHA-256 of lines as in a file: the file itself may be a pipe, which can be read only once."""
     return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
-
-
-def _of_model(run: Path, checkpoint: Path) -> dict[str, Any]:
-    return {
-        "model": {
-            "checkpoint": checkpoint.name,
-            "sha256": sha256_of(checkpoint / MODEL_FILE),
-            "config_sha256": sha256_of(run / CONFIG_FILE),
-        },
-        "data": {"content": load_manifest(run)["content"]},
-    }
-
-
-def _source_digest() -> str:
-    package = Path(__file__).parent.parent
-    names = sorted(path.relative_to(package).as_posix() for path in package.rglob("*.py"))
-    return hashlib.sha256(
-        "".join(f"{sha256_of(package / name)}  {name}\n" for name in names).encode()
-    ).hexdigest()

@@ -226,7 +226,26 @@ class SubwordTokenizer(Tokenizer):
 
         version = f"sentencepiece:{sentencepiece.__version__}"
         super().__init__(config, f"{version}|lang:{language}|size:{config.size}")
-        self._model = _load_model(model)
+        if not model.is_file():
+            raise DataError(
+                f"{model}: no such file; `nmt prepare` writes this subword model, and each run has "
+                "a copy"
+            )
+        if model.stat().st_size > MAX_TEXT_BYTES:
+            raise DataError(
+                f"{model}: larger than {MAX_TEXT_BYTES:,} bytes; `nmt prepare` writes this subword "
+                "model"
+            )
+        self._model = sentencepiece.SentencePieceProcessor()
+        try:
+            self._model.LoadFromSerializedProto(model.read_bytes())
+            for index in range(len(self._model)):
+                self._model.id_to_piece(index)  # UnicodeDecodeError where a piece is damaged
+        except (OSError, RuntimeError, UnicodeDecodeError) as error:
+            pass_on_lack_of_memory(error)
+            reason = _first_line(error)
+            raise DataError(f"{model}: not a readable subword model ({reason})") from None
+        check_content(model, "`nmt prepare` writes it, and each run has a copy")
 
     def split_all(self, texts: Sequence[str]) -> list[list[str]]:
         pieces: list[list[str]] = self._model.encode(
@@ -284,30 +303,6 @@ def _train(texts: Iterable[str], config: TokenizerConfig, size: int) -> bytes:
         minloglevel=4,
     )
     return model.getvalue()
-
-
-def _load_model(path: Path) -> Any:
-    import sentencepiece
-
-    if not path.is_file():
-        raise DataError(
-            f"{path}: no such file; `nmt prepare` writes this subword model, and each run has a "
-            "copy"
-        )
-    if path.stat().st_size > MAX_TEXT_BYTES:
-        raise DataError(
-            f"{path}: larger than {MAX_TEXT_BYTES:,} bytes; `nmt prepare` writes this subword model"
-        )
-    model = sentencepiece.SentencePieceProcessor()
-    try:
-        model.LoadFromSerializedProto(path.read_bytes())
-        for index in range(len(model)):
-            model.id_to_piece(index)  # raises UnicodeDecodeError where a piece is damaged
-    except (OSError, RuntimeError, UnicodeDecodeError) as error:
-        pass_on_lack_of_memory(error)
-        raise DataError(f"{path}: not a readable subword model ({_first_line(error)})") from None
-    check_content(path, "`nmt prepare` writes it, and each run has a copy")
-    return model
 
 
 def _one_line(text: str) -> str:

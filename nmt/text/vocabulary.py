@@ -119,26 +119,19 @@ class Vocabulary:
         lines = read_lines(
             path, needs_final_line_feed=True, advice=advice, max_bytes=MAX_TEXT_BYTES
         )
-        entries = list(_parse(path, lines))
-        if tuple(token for token, _ in entries[: len(SPECIALS)]) != SPECIALS:
+        entries: dict[str, int] = {}
+        for number, line in enumerate(lines, start=1):
+            token, _, count = line.partition("\t")
+            if not token or "\r" in token or not re.fullmatch(f"[0-9]{{1,{MAX_DIGITS}}}", count):
+                raise DataError(
+                    f"{path}, line {number}: expected a token, a tab and its count, found {line!r}"
+                )
+            if token in entries:
+                raise DataError(f"{path}, line {number}: {token!r} occurs twice")
+            entries[token] = int(count)
+        if tuple(entries)[: len(SPECIALS)] != SPECIALS:
             raise DataError(f"{path}: does not begin with the tokens {', '.join(SPECIALS)}")
         check_content(path, advice)
-        text_entries = entries[len(SPECIALS) :]
-        return cls(
-            [token for token, _ in text_entries],
-            [entries[UNK][1], *(count for _, count in text_entries)],
-        )
-
-
-def _parse(path: Path, lines: Sequence[str]) -> Iterator[tuple[str, int]]:
-    seen: set[str] = set()
-    for number, line in enumerate(lines, start=1):
-        token, _, count = line.partition("\t")
-        if not token or "\r" in token or not re.fullmatch(f"[0-9]{{1,{MAX_DIGITS}}}", count):
-            raise DataError(
-                f"{path}, line {number}: expected a token, a tab and its count, found {line!r}"
-            )
-        if token in seen:
-            raise DataError(f"{path}, line {number}: {token!r} occurs twice")
-        seen.add(token)
-        yield token, int(count)
+        tokens, counts = [*entries], [*entries.values()]
+        n_special = len(SPECIALS)
+        return cls(tokens[n_special:], [counts[UNK], *counts[n_special:]])

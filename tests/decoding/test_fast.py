@@ -1,8 +1,6 @@
 """Whole models for search against the models they are made from, and their parts against NumPy."""
 
-import pickle
 from collections.abc import Callable, Iterator
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -167,18 +165,6 @@ def test_without_working_operators_products_are_ordinary(
     layer = PackedLinear.of(linear)
     assert layer.packed is None
     assert torch.equal(layer(inputs), linear(inputs))
-
-
-@pytest.mark.parametrize("clone", [deepcopy, lambda layer: pickle.loads(pickle.dumps(layer))])  # noqa: S301
-def test_a_packed_layer_can_be_copied_and_pickled(
-    clone: Callable[[PackedLinear], PackedLinear],
-) -> None:
-    layer, inputs = PackedLinear.of(nn.Linear(16, 30)), torch.randn(5, 16)
-    other = clone(layer)
-    assert other.weight.data_ptr() != layer.weight.data_ptr()
-    assert (other.packed is None) == (layer.packed is None)
-    with torch.inference_mode():
-        assert torch.equal(other(inputs), layer(inputs))
 
 
 @pytest.mark.parametrize("cell", CELLS)
