@@ -140,7 +140,8 @@ class LexicalBias(nn.Module):
         hypotheses = attention.unflatten(0, (translations.ids.shape[0], -1))  # [B, K, S]
         values: Tensor = self(hypotheses, translations)  # [B, K, U]
         ids = translations.ids.unsqueeze(1).expand_as(values)
-        zeros = values.new_zeros(len(attention), self.tgt_size)
+        # Not len(attention): in an exported graph, that would be a constant.
+        zeros = values.new_zeros(attention.shape[0], self.tgt_size)
         return zeros.scatter_add(1, ids.flatten(0, 1), values.flatten(0, 1))
 
 
