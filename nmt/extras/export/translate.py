@@ -99,8 +99,12 @@ class Translator:
         digests: dict[str, str] = settings["sha256"]
         self.lexicon: dict[str, str] = settings["lexicon"]
         self.threads = threads
+        texts = (
+            read_file(folder, f"{side}.vocab.txt", MAX_TEXT_BYTES, digests).decode()
+            for side in ("src", "tgt")
+        )
         src_tokens, self.tgt_tokens = (
-            read_vocabulary(folder, f"{side}.vocab.txt", digests) for side in ("src", "tgt")
+            [line.split("\t")[0] for line in text.split("\n")[:-1]] for text in texts
         )
         self.options: dict[str, Any] = {**settings["decoding"], "words": len(self.tgt_tokens)}
         if beam is not None:
@@ -115,7 +119,9 @@ class Translator:
             Tokenizer(**tokenizers["src"], model=model),
             Tokenizer(**tokenizers["tgt"]),
         )
-        self.model = Model(folder, digests)
+        self.encoder, self.decoder = (
+            Graph(folder, name, digests) for name in ("encoder.onnx", "step.onnx")
+        )
 
     def translate(self, texts: Sequence[str]) -> list[str]:
         """One translation per text, in the same order; an empty text gives an empty one."""
@@ -166,7 +172,7 @@ class Translator:
         self, batch: Sequence[tuple[str, list[str]]], n: int
     ) -> list[list[Translation]]:
         sources = [[self.src_ids.get(token, UNK) for token in tokens] for _, tokens in batch]
-        found = Search(self.model, sources, self.options, n).run()
+        found = Search(self.encoder, self.decoder, sources, self.options, n).run()
         results = []
         for (text, tokens), hypotheses in zip(batch, found, strict=True):
             best: dict[str, Translation] = {}
@@ -213,46 +219,14 @@ class Translator:
         return [token for token in written if token]
 
 
-class Model:
-    """The two graphs. Tensors `memory.*` have a row per sentence, `state.*` per hypothesis."""
-
-    def __init__(self, folder: Path, digests: Mapping[str, str]) -> None:
-        self.encoder, self.decoder = (
-            Graph(folder, name, digests) for name in ("encoder.onnx", "step.onnx")
-        )
-
-    def encode(self, sources: Sequence[Sequence[int]]) -> tuple[dict[str, Array], dict[str, Array]]:
-        """Memory and first state, with a row for each sentence."""
-        lengths = np.array([len(source) + 1 for source in sources])
-        src = np.full((len(sources), lengths.max()), PAD)
-        for row, source in zip(src, sources, strict=True):
-            row[: len(source) + 1] = [*source, EOS]
-        tensors = self.encoder.run({"src": src, "src_lengths": lengths})
-        memory, state = (
-            {k: v for k, v in tensors.items() if k.startswith(part)}
-            for part in ("memory.", "state.")
-        )
-        return memory, state
-
-    def step(
-        self, ids: Array, rows: Array, k: int, position: int, tensors: dict[str, Array]
-    ) -> dict[str, Array]:
-        """One step of all hypotheses, and the `k` most probable words for those in `rows` [N].
-
-        Args:
-            ids: [R], the last tokens.
-            tensors: memory and state.
-
-        Returns:
-            best_ids [N, k], best_logits [N, k], log_norm [N], attention [R, S], and the next state.
-        """
-        tensors = tensors | {"ids": ids, "rows": rows}
-        tensors |= {"k": np.array(k), "position": np.array(position)}
-        return self.decoder.run({name: tensors[name] for name in self.decoder.inputs})
-
-
 class Graph:
-    """A graph of the folder."""
+    """A graph of the folder. Tensors `memory.*` have a row per sentence, `state.*` per hypothesis.
+
+    The encoder takes `src` [B, S] and `src_lengths` [B], and gives the memory and the first state.
+    The decoder takes memory and state for one step of all hypotheses, their last tokens `ids` [R],
+    the `rows` [N] whose `k` best words are wanted, and `position`. It gives `best_ids` [N, k],
+    `best_logits` [N, k], `log_norm` [N], `attention` [R, S], and the next state as `next.*`.
+    """
 
     def __init__(self, folder: Path, name: str, digests: Mapping[str, str]) -> None:
         self.path = folder / name
@@ -276,10 +250,10 @@ class Graph:
                 f"{self.path}: cannot be loaded ({first_line(error)}); {AGAIN}"
             ) from None
 
-    def run(self, inputs: dict[str, Array]) -> dict[str, Array]:
-        """The outputs by name."""
+    def run(self, tensors: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs by name. Tensors that the graph does not take are ignored."""
         try:
-            values: Any = self.session.run(None, inputs)
+            values: Any = self.session.run(None, {name: tensors[name] for name in self.inputs})
         except Exception as error:  # noqa: BLE001 # as above
             reason = f"cannot be computed ({first_line(error)})"
             raise TranslationError(
@@ -313,12 +287,6 @@ def read_file(folder: Path, name: str, max_bytes: int, digests: Mapping[str, str
     return content
 
 
-def read_vocabulary(folder: Path, name: str, digests: Mapping[str, str]) -> list[str]:
-    """The tokens, in the order of their ids. Raises: TranslationError."""
-    text = read_file(folder, name, MAX_TEXT_BYTES, digests).decode()
-    return [line.split("\t")[0] for line in text.split("\n")[:-1]]
-
-
 def read_settings(folder: Path) -> dict[str, Any]:
     """The contents of settings.json, whose checksum is checked. Raises: TranslationError."""
     path = folder / "settings.json"
@@ -339,7 +307,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A translation in ids, without <sos> and <eos>.
+    """A translation in ids, without <sos> and <eos>; not complete if cut at the maximum length.
 
     attention: [T, S], with a row for <eos> if complete.
     """
@@ -347,25 +315,6 @@ class Hypothesis:
     ids: list[int]
     score: float
     attention: Array
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step of search, to trace back: row [B] of each sentence; ids and parents [b, K]."""
-
-    row: Array
-    ids: Array
-    parents: Array
-    attention: Array
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A hypothesis that ended in a slot of a step; not complete if cut at the maximum length."""
-
-    slot: int
-    step: int
-    score: float
     complete: bool
 
 
@@ -378,9 +327,14 @@ class Search:
     """
 
     def __init__(
-        self, model: Model, sources: Sequence[Sequence[int]], options: dict[str, Any], n_best: int
+        self,
+        encoder: Graph,
+        decoder: Graph,
+        sources: Sequence[Sequence[int]],
+        options: dict[str, Any],
+        n_best: int,
     ) -> None:
-        self.model, self.sources, self.options = model, sources, options
+        self.encoder, self.decoder, self.sources, self.options = encoder, decoder, sources, options
         self.n_best, self.size = n_best, options["beam"]
         n_sentences = len(sources)
         self.forbidden = [PAD, SOS, *([UNK] if options["forbid_unknown"] else [])]
@@ -394,14 +348,15 @@ class Search:
         self.log_prob = np.full((n_sentences, self.size), -np.inf)  # [b, K], -inf in free slots
         self.log_prob[:, 0] = 0
         self.last_ids = np.full((n_sentences, self.size), SOS)
-        self.steps: list[Step] = []
-        self.finished: list[list[Finished]] = [[] for _ in sources]
+        # To trace back: the row [B] of each sentence; ids and parents [b, K]; attention [b, K, S].
+        self.steps: list[tuple[Array, Array, Array, Array]] = []
+        self.finished: list[list[Hypothesis]] = [[] for _ in sources]
         # What a hypothesis must exceed to enter the n-best list.
         self.min_score = np.full(n_sentences, -np.inf)
 
     def run(self) -> list[list[Hypothesis]]:
         """The n best hypotheses of each sentence, best first."""
-        memory, state = self.model.encode(self.sources)
+        memory, state = self._encode()
         # The rows of the state that the hypotheses continue.
         parents = np.arange(len(self.sources)).repeat(self.size)
         while len(self.sentence):
@@ -415,10 +370,20 @@ class Search:
                 self.last_ids, parents = self.last_ids[undecided], parents[undecided]
                 memory = {name: tensor[undecided] for name, tensor in memory.items()}
             parents = parents.ravel()
-        return [
-            [self._trace_back(sentence, end) for end in best]
-            for sentence, best in enumerate(self.finished)
-        ]
+        return self.finished
+
+    def _encode(self) -> tuple[dict[str, Array], dict[str, Array]]:
+        """Memory and first state, with a row for each sentence."""
+        lengths = np.array([len(source) + 1 for source in self.sources])
+        src = np.full((len(self.sources), lengths.max()), PAD)
+        for row, source in zip(src, self.sources, strict=True):
+            row[: len(source) + 1] = [*source, EOS]
+        tensors = self.encoder.run({"src": src, "src_lengths": lengths})
+        memory, state = (
+            {name: tensor for name, tensor in tensors.items() if name.startswith(part)}
+            for part in ("memory.", "state.")
+        )
+        return memory, state
 
     def _extend(
         self, memory: dict[str, Array], state: dict[str, Array]
@@ -431,9 +396,9 @@ class Search:
         is_open, t = self.log_prob > -np.inf, len(self.steps)
         too_short = (self.min_length[self.sentence] > t)[:, None].repeat(self.size, 1)[is_open]
         k = min(self.size + len(self.forbidden) + int(too_short.any()), self.options["words"])
-        outputs = self.model.step(
-            self.last_ids.ravel(), np.flatnonzero(is_open), k, t, memory | state
-        )
+        inputs = {"ids": self.last_ids.ravel(), "rows": np.flatnonzero(is_open)}
+        inputs |= {"k": np.array(k), "position": np.array(t)}
+        outputs = self.decoder.run(memory | state | inputs)
         best_ids, logits, log_norm = (outputs[name] for name in STEP_WORDS)
         best = logits.astype(np.float64) - log_norm.astype(np.float64)[:, None]
         best[np.isin(best_ids, self.forbidden) | (too_short[:, None] & (best_ids == EOS))] = -np.inf
@@ -455,7 +420,7 @@ class Search:
         parents, ids = chosen // k, np.take_along_axis(ids.reshape(n, -1), chosen, 1)
         row = np.full(len(self.sources), -1)
         row[self.sentence] = np.arange(n)
-        self.steps.append(Step(row, ids, parents, attention.reshape(n, self.size, -1)))
+        self.steps.append((row, ids, parents, attention.reshape(n, self.size, -1)))
         self.log_prob, self.last_ids = np.take_along_axis(total, chosen, 1), ids
         rows: Array = parents + self.size * np.arange(n)[:, None]
         return rows
@@ -471,7 +436,7 @@ class Search:
         can_enter = ends & ((scores > self.min_score[self.sentence][:, None]) | ~complete)
         for row, slot in np.argwhere(can_enter):
             sentence = self.sentence[row]
-            end = Finished(slot, t - 1, float(scores[row, slot]), bool(complete[row, slot]))
+            end = self._trace_back(sentence, slot, scores[row, slot], complete[row, slot])
             best = sorted(
                 [*self.finished[sentence], end],
                 key=lambda other: (not other.complete, -other.score),
@@ -492,16 +457,16 @@ class Search:
         base = length if self.options["length_formula"] == "power" else (5 + length) / 6
         return base ** self.options["length_penalty"]
 
-    def _trace_back(self, sentence: int, end: Finished) -> Hypothesis:
-        ids, attention, slot = [], [], end.slot
-        for step in reversed(self.steps[: end.step + 1]):
-            row = step.row[sentence]
-            ids.append(int(step.ids[row, slot]))
-            slot = step.parents[row, slot]
-            attention.append(step.attention[row, slot, : len(self.sources[sentence]) + 1])
-        return Hypothesis(
-            ids[:0:-1] if end.complete else ids[::-1], end.score, np.stack(attention[::-1])
-        )
+    def _trace_back(self, sentence: int, slot: int, score: float, complete: bool) -> Hypothesis:
+        """The hypothesis that ends in a slot of the last step."""
+        own_ids, own_attention = [], []
+        for rows, ids, parents, attention in reversed(self.steps):
+            row = rows[sentence]
+            own_ids.append(int(ids[row, slot]))
+            slot = parents[row, slot]
+            own_attention.append(attention[row, slot, : len(self.sources[sentence]) + 1])
+        own_ids = own_ids[:0:-1] if complete else own_ids[::-1]
+        return Hypothesis(own_ids, float(score), np.stack(own_attention[::-1]), bool(complete))
 
 
 class Tokenizer:
@@ -528,12 +493,10 @@ class Tokenizer:
         try:
             if kind == "words":
                 import spacy
-                import spacy.about
 
-                installed = spacy.about.__version__
-                if installed != version:
+                if spacy.__version__ != version:
                     raise TranslationError(
-                        f"spacy {installed}: splits other words than in training; install "
+                        f"spacy {spacy.__version__}: splits other words than in training; install "
                         f"spacy=={version}"
                     )
                 self.pipeline = spacy.blank(language)

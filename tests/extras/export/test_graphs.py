@@ -23,7 +23,7 @@ from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.search import search
 from nmt.extras.export.folder import DECODING_KEYS
 from nmt.extras.export.graphs import export_graphs
-from nmt.extras.export.translate import Model, Search
+from nmt.extras.export.translate import Graph, Search
 from nmt.model.lexical_bias import WordKeys
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import SPECIALS
@@ -38,6 +38,7 @@ SOURCES = [
     [5, 4, 7],
 ]  # none as long, or as many, as in the example of the export
 OPTIONS = DecodingConfig(beam=4)
+Graphs = tuple[Graph, Graph]
 
 # Together they have every cell, score, kind of attention, decoder, readout, bridge and output.
 CASES: dict[str, dict[str, Any]] = {
@@ -133,15 +134,15 @@ def build_model(**changes: Any) -> Seq2Seq:
     return model
 
 
-def export(model: Seq2Seq, folder: Path) -> Model:
+def export(model: Seq2Seq, folder: Path) -> Graphs:
     export_graphs(model, folder / "encoder.onnx", folder / "step.onnx")
-    return Model(folder, {})
+    return Graph(folder, "encoder.onnx", {}), Graph(folder, "step.onnx", {})
 
 
-def check(model: Seq2Seq, exported: Model, options: DecodingConfig = OPTIONS) -> None:
+def check(model: Seq2Seq, exported: Graphs, options: DecodingConfig = OPTIONS) -> None:
     """Compare all n-best lists."""
     values = {key: getattr(options, key) for key in DECODING_KEYS} | {"words": TGT_V}
-    results = Search(exported, SOURCES, values, options.beam).run()
+    results = Search(*exported, SOURCES, values, options.beam).run()
     expected = search(model, SOURCES, options, n_best=options.beam)
     assert [[hypothesis.ids for hypothesis in best] for best in results] == [
         [h.ids for h in best] for best in expected
@@ -155,7 +156,7 @@ def check(model: Seq2Seq, exported: Model, options: DecodingConfig = OPTIONS) ->
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Seq2Seq, Model]:
+def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Seq2Seq, Graphs]:
     model = build_model()
     return model, export(model, tmp_path_factory.mktemp("exported"))
 
@@ -202,5 +203,5 @@ def test_more_models(name: str, tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_options_of_search(options: dict[str, Any], exported: tuple[Seq2Seq, Model]) -> None:
+def test_options_of_search(options: dict[str, Any], exported: tuple[Seq2Seq, Graphs]) -> None:
     check(*exported, OPTIONS.model_copy(update=options))
