@@ -27,7 +27,7 @@ from nmt.config.schema import Precision
 from nmt.data.corpus import read_sentences
 from nmt.errors import NmtError
 from nmt.evaluation.scores import score
-from nmt.extras.export.folder import export_run
+from nmt.extras.export.command import export_run
 from nmt.extras.export.translate import Translator
 from nmt.files import write_text
 from nmt.run.folder import check_same_data, load_run_config

@@ -1,14 +1,49 @@
-"""`nmt export`: writes a run as ONNX, with a translator that needs neither torch nor nmt."""
+"""`nmt export`: writes a run as ONNX, with a translator that needs neither torch nor nmt.
 
+encoder.onnx  step.onnx  settings.json  src.vocab.txt  tgt.vocab.txt  [src.spm.model]  translate.py
+requirements.txt
+"""
+
+import logging
+import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from nmt import __version__
 from nmt.commands.options import BeamOption, DecodingOption, RunOrBundleArgument, decoding_overrides
-from nmt.errors import DataError
-from nmt.extras.export.folder import export_run
-from nmt.run.load import opened
+from nmt.config.schema import Config
+from nmt.config.section import key_of
+from nmt.errors import ConfigError, DataError
+from nmt.extras.export import translate
+from nmt.extras.export.graphs import export_graphs
+from nmt.extras.lexicon.lexicon import LEXICON_FILE, Lexicon
+from nmt.files import new_folder, sha256_of, write_json, write_text
+from nmt.run.folder import load_run_config
+from nmt.run.load import load_model, opened, unchanged
+from nmt.text.tokenizers import SIDES, load_tokenizer, model_path
+
+DECODING_KEYS = (
+    "beam",
+    "length_formula",
+    "length_penalty",
+    "min_length_ratio",
+    "max_length_ratio",
+    "forbid_unknown",
+    "batch",
+    "max_source_tokens",
+    "replace_unknown",
+)
+NOT_EXPORTED = {  # key of decoding -> its only value
+    "method": "beam",
+    "coverage_penalty": 0.0,
+    "no_repeat_ngram": None,
+    "shortlist": 0,
+    "neighbors.pairs": 0,
+    "rerank.run": None,
+}
 
 
 def command(
@@ -40,3 +75,94 @@ def command(
     print(f"{output}: {size / 1e6:.1f} MB; it translates without nmt and torch:")
     print(f"pip install -r {output / 'requirements.txt'}")
     print(f'python {output / "translate.py"} "A sentence."')
+
+
+def export_run(run: Path, checkpoint: Path, output: Path, overrides: Sequence[str]) -> None:
+    """Write the exported run into the new folder `output`.
+
+    Args:
+        overrides: `decoding.key=value`.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be read, or the run was changed meanwhile.
+        ConfigError: an override is invalid, or asks for something that the exported translator does
+            not do.
+        DataError: vocabularies, tokenizers or lexicon of the run are missing or damaged.
+    """
+    with new_folder(output) as folder, unchanged([(run, checkpoint)]):
+        config = load_run_config(run, overrides)
+        _check_is_exported(config)
+        settings = _settings(run, config)
+        graphs = folder / "encoder.onnx", folder / "step.onnx"
+        export_graphs(load_model(run, checkpoint).eval(), *graphs)
+        if config.decoding.precision == "int8":
+            for graph in graphs:
+                _quantize(graph)
+        for path in (run / "src.vocab.txt", run / "tgt.vocab.txt", model_path(run, "src")):
+            if path.exists():
+                shutil.copyfile(path, folder / path.name)
+        digests = {path.name: sha256_of(path) for path in sorted(folder.iterdir())}
+        write_json(folder / "settings.json", {**settings, "sha256": digests}, indent=1)
+        requirements = "".join(f"{line}\n" for line in _requirements(settings))
+        write_text(folder / "requirements.txt", requirements)
+        shutil.copyfile(translate.__file__, folder / "translate.py")
+
+
+def _check_is_exported(config: Config) -> None:
+    """Raises: ConfigError if the exported translator would find other translations."""
+    if config.tokenizer.kind not in translate.TOKENIZERS:
+        raise ConfigError(f"tokenizer.kind: {config.tokenizer.kind} cannot be exported")
+    for key, only in NOT_EXPORTED.items():
+        value: Any = config.decoding
+        for name in key.split("."):
+            value = getattr(value, name, only)  # a key of an extra that is not there
+        if value != only:
+            setting = f"decoding.{key}={'null' if only is None else only}"
+            raise ConfigError(f"decoding.{key}: {value} cannot be exported; add --set {setting}")
+
+
+def _settings(run: Path, config: Config) -> dict[str, Any]:
+    """The contents of settings.json."""
+    languages = (config.data.src_language, config.data.tgt_language)
+    decoding, lexicon = config.decoding, {}
+    path = run / LEXICON_FILE
+    if path.exists() and decoding.replace_unknown and key_of(decoding, "lexicon", bool):
+        entries = Lexicon.load(path).entries
+        lexicon = {token: translations[0].token for token, translations in entries.items()}
+    return {
+        "format": translate.FORMAT,
+        "nmt": __version__,
+        "name": config.name,
+        "direction": config.data.direction,
+        "precision": decoding.precision,
+        "decoding": {key: getattr(decoding, key) for key in DECODING_KEYS},
+        "tokenizers": {
+            side: load_tokenizer(config.tokenizer, language, side, run).settings()
+            for side, language in zip(SIDES, languages, strict=True)
+        },
+        "lexicon": lexicon,
+    }
+
+
+def _requirements(settings: dict[str, Any]) -> Iterator[str]:
+    source = settings["tokenizers"]["src"]
+    yield from ("numpy", "onnxruntime")
+    if source["kind"] == "words":
+        yield f"spacy=={source['version']}"
+    elif source["kind"] != "characters":
+        yield "sentencepiece"
+
+
+def _quantize(path: Path) -> None:
+    """Replace a graph by one whose products with weights have 8-bit integers."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    logging.disable(logging.WARNING)  # advice to prepare the graph, which changes nothing here
+    quantize_dynamic(
+        path,
+        path,
+        op_types_to_quantize=["MatMul", "Gemm"],
+        weight_type=QuantType.QInt8,
+        per_channel=True,
+    )
+    logging.disable(logging.NOTSET)

@@ -24,9 +24,10 @@ from nmt.model.output import Adaptive
 from nmt.model.recurrent import FusedLayer, LayerState, RecurrentLayer, RecurrentState
 from nmt.model.seq2seq import Seq2Seq
 
-OPSET = 17
-POSITION = "position"  # the number of steps so far
-MATRICES = {  # tensors with more than one dimension that differs from call to call
+# The dimensions that differ from call to call; of other tensors, the first one.
+DYNAMIC: dict[str, tuple[int, ...]] = {
+    "k": (),
+    "position": (),
     **dict.fromkeys(("src", "attention", "best_ids", "best_logits", "memory.mask"), (0, 1)),
     **dict.fromkeys(("state.coverage", "next.coverage", "memory.translation_ids"), (0, 1)),
     **dict.fromkeys(("memory.values", "memory.keys", "memory.translations"), (0, 1, 2)),
@@ -37,7 +38,6 @@ OPERATORS: dict[str, tuple[str, Sequence[int]]] = {
     "rzn": ("GRU", (1, 0, 2)),
     "h": ("RNN", (0,)),
 }
-EXAMPLE_LENGTHS = (3, 5, 4)  # sources of different lengths, so that the graph includes padding
 
 
 class EncoderGraph(nn.Module):
@@ -136,15 +136,8 @@ def export_graphs(model: Seq2Seq, encoder_file: Path, step_file: Path) -> None:
     Args:
         model: in evaluation mode, on the CPU.
     """
-    # torch warns that it prefers another exporter, which cannot make an LSTM that knows the length
-    # of each sequence; and wherever a number of the example becomes a constant.
-    with warnings.catch_warnings(action="ignore"):
-        _export_graphs(model, encoder_file, step_file)
-
-
-def _export_graphs(model: Seq2Seq, encoder_file: Path, step_file: Path) -> None:
     encoder = EncoderGraph(model)
-    src_lengths = torch.tensor(EXAMPLE_LENGTHS)
+    src_lengths = torch.tensor([3, 5, 4])  # different, so that the graph includes padding
     src = torch.ones(len(src_lengths), int(src_lengths.max()), dtype=torch.long)
     from_encoder = encoder(src, src_lengths)
     step, n_hypotheses = StepGraph(model, encoder.names), 2
@@ -157,7 +150,7 @@ def _export_graphs(model: Seq2Seq, encoder_file: Path, step_file: Path) -> None:
     step(*arguments)  # sets its names
     _export(encoder_file, encoder, (src, src_lengths), ["src", "src_lengths"], encoder.names)
     outputs = ["best_ids", "best_logits", "log_norm", "attention", *step.next_names]
-    _export(step_file, step, arguments, ["ids", "rows", "k", POSITION, *encoder.names], outputs)
+    _export(step_file, step, arguments, ["ids", "rows", "k", "position", *encoder.names], outputs)
 
 
 def _export(
@@ -167,30 +160,24 @@ def _export(
     inputs: list[str],
     outputs: list[str],
 ) -> None:
-    dimensions = {name: _dynamic_dimensions(name) for name in (*inputs, *outputs)}
     axes = {
-        name: {dimension: f"{name}.{dimension}" for dimension in dynamic}
-        for name, dynamic in dimensions.items()
-        if dynamic
+        name: {dimension: f"{name}.{dimension}" for dimension in DYNAMIC.get(name, (0,))}
+        for name in (*inputs, *outputs)
     }
-    torch.onnx.export(
-        graph,
-        arguments,
-        file,
-        input_names=inputs,
-        output_names=outputs,
-        dynamic_axes=axes,
-        opset_version=OPSET,
-        dynamo=False,
-        autograd_inlining=False,
-    )
-
-
-def _dynamic_dimensions(name: str) -> Sequence[int]:
-    """The dimensions of a tensor that differ from call to call."""
-    if name in ("k", POSITION):
-        return ()
-    return MATRICES.get(name, (0,))
+    # torch warns that it prefers another exporter, which cannot make an LSTM that knows the length
+    # of each sequence; and wherever a number of the example becomes a constant.
+    with warnings.catch_warnings(action="ignore"):
+        torch.onnx.export(
+            graph,
+            arguments,
+            file,
+            input_names=inputs,
+            output_names=outputs,
+            dynamic_axes=axes,
+            opset_version=17,
+            dynamo=False,
+            autograd_inlining=False,
+        )
 
 
 def _to_tensors(memory: Memory | None, state: DecoderState) -> dict[str, Tensor]:

@@ -4,7 +4,6 @@ saves it in the run folder.
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 
 from nmt.bars import is_watched, progress_bar
 from nmt.commands.options import DataOption, DeviceOption, RunArgument
-from nmt.config.parts import DeviceName
 from nmt.config.schema import BatchConfig
 from nmt.data.batches import Batch, plan_batches, read_batches
 from nmt.data.corpus import Corpus
@@ -29,7 +27,6 @@ from nmt.run.folder import (
     load_vocabularies,
 )
 from nmt.run.load import load_model
-from nmt.text.vocabulary import Vocabulary
 from nmt.training.word_alignment import WordAligner
 
 BATCH_CONFIG = BatchConfig(unit="tokens", size=4096)
@@ -52,25 +49,7 @@ def command(
     data: DataOption = None,
     device: DeviceOption = "auto",
 ) -> None:
-    """The command line."""
-    print(run(folder, aligner=aligner, pairs=pairs, data=data, device=device))
-
-
-def run(
-    folder: Path | None = None,
-    *,
-    aligner: bool = False,
-    pairs: int | None = None,
-    data: Path | None = None,
-    device: DeviceName = "auto",
-) -> str:
-    """Write the lexicon of a run, from links in training pairs. Returns a line for the user.
-
-    Args:
-        folder: of the run; default: the newest run.
-        aligner: link by `WordAligner`, in place of the attention of the run.
-        pairs: number of training pairs to read, sampled at random; default: all.
-        data: the prepared data folder, if it has moved since training.
+    """Write the lexicon of a run, from links in training pairs.
 
     Raises:
         CheckpointError: there is no run, or it cannot be read.
@@ -89,32 +68,23 @@ def run(
     check_same_data(folder, prepared)
     corpus, vocabularies = Corpus.load(prepared, "train"), load_vocabularies(folder)
     sample = np.random.default_rng(config.seed).permutation(len(corpus))[:pairs]
+    src_size, tgt_size = map(len, vocabularies)
     if aligner:
-        links = _align(corpus, vocabularies, sample)
+        word_aligner, links = WordAligner(corpus, src_size, tgt_size, sample), LinkCounts(tgt_size)
+        word_aligner.fit()
+        for src_ids, tgt_ids in word_aligner.links():
+            links.add(src_ids, tgt_ids)
     else:
         model = load_model(folder, find_checkpoint(folder)).to(set_up_device(device))
-        links = count_links(
-            model.eval(), _batches(corpus, sample, config.seed), len(vocabularies[1])
-        )
+        links = count_links(model.eval(), _batches(corpus, sample, config.seed), tgt_size)
     lexicon, path = build_lexicon(links, *vocabularies), folder / LEXICON_FILE
     with explain_write_errors(path):
         lexicon.save(path)
     n_entries = sum(map(len, lexicon.entries.values()))
-    return (
+    print(
         f"{path}: {n_entries:,} translations of {len(lexicon.entries):,} source tokens, "
         f"from {len(sample):,} pairs in {time.monotonic() - start_time:.0f} s"
     )
-
-
-def _align(
-    corpus: Corpus, vocabularies: tuple[Vocabulary, Vocabulary], sample: NDArray[np.int64]
-) -> LinkCounts:
-    src, tgt = vocabularies
-    word_aligner, links = WordAligner(corpus, len(src), len(tgt), sample), LinkCounts(len(tgt))
-    word_aligner.fit()
-    for src_ids, tgt_ids in word_aligner.links():
-        links.add(src_ids, tgt_ids)
-    return links
 
 
 def _batches(corpus: Corpus, sample: NDArray[np.int64], seed: int) -> Iterator[Batch]:

@@ -1,7 +1,5 @@
 """`nmt neighbors`: stores the training pairs in the run, to look for similar ones."""
 
-from pathlib import Path
-
 from nmt.commands.options import DataOption, RunArgument
 from nmt.data.corpus import Corpus, restore_pairs
 from nmt.data.manifest import load_manifest
@@ -18,19 +16,10 @@ from nmt.text.vocabulary import SPECIALS, UNK
 
 
 def command(folder: RunArgument = None, data: DataOption = None) -> None:
-    """The command line."""
-    print(run(folder, data=data))
-
-
-def run(folder: Path | None = None, *, data: Path | None = None) -> str:
-    """Write the training pairs of a run, without unknown words. Returns a line for the user.
+    """Write the training pairs of a run, without unknown words.
 
     Pairs that `nmt augment` added to original ones are left out: their translations are those of a
     model.
-
-    Args:
-        folder: of the run; default: the newest run.
-        data: the prepared data folder, if it has moved since training.
 
     Raises:
         CheckpointError: there is no run.
@@ -51,4 +40,4 @@ def run(folder: Path | None = None, *, data: Path | None = None) -> str:
     path = folder / NEIGHBORS_FILE
     with explain_write_errors(path):
         save_pairs(path, known)
-    return f"{path}: {len(known):,} pairs; translate with --set decoding.neighbors.pairs=16"
+    print(f"{path}: {len(known):,} pairs; translate with --set decoding.neighbors.pairs=16")

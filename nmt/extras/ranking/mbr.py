@@ -13,8 +13,6 @@ b_k[i, g] * b_k[j, g].
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,11 +155,6 @@ def _sum_of_minima(counts: NDArray[np.int64]) -> NDArray[np.float64]:
         counts = counts[:, (counts > k).any(0)]
         k += 1
     return sums
-
-
-@cache
-def _tokenizer_13a() -> Any:
-    return build_metric("BLEU").tokenizer
 
 
 UTILITIES: Mapping[Utility, Callable[[Sequence[str]], NDArray[np.float64]]] = {

@@ -109,7 +109,7 @@ def test_settings_that_it_refuses(
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("module", ["nmt.extras.export.translate", "nmt.extras.export.folder"])
+@pytest.mark.parametrize("module", ["nmt.extras.export.translate", "nmt.extras.export.command"])
 def test_onnxruntime_sends_no_telemetry(tmp_path: Path, module: str) -> None:
     """Otherwise it makes folders in the home of the user as soon as it is imported."""
     silencing_prefixes = (

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from nmt.extras.export.folder import export_run
+from nmt.extras.export.command import export_run
 from nmt.extras.export.translate import TranslationError, Translator
 from nmt.files import read_json, sha256_of, write_json
 from nmt.run.load import find_run_and_checkpoint

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import nmt
 from nmt.config.schema import TokenizerConfig
 from nmt.extras.export import translate
-from nmt.extras.export.folder import export_run
+from nmt.extras.export.command import export_run
 from nmt.extras.export.translate import Tokenizer, TranslationError, Translator
 from nmt.run.load import find_run_and_checkpoint
 from nmt.text.tokenizers import CharacterTokenizer, WordTokenizer

@@ -41,9 +41,9 @@ def test_the_lexicon_is_learned_and_used(trained: Path, tmp_path: Path, nmt: Run
 
 def test_learning_twice_gives_the_same_file(trained: Path, tmp_path: Path) -> None:
     run = changed(trained, tmp_path)
-    lexicon.run(run)
+    lexicon.command(run)
     before = (run / "lexicon.tsv").read_bytes()
-    lexicon.run(run)
+    lexicon.command(run)
     assert (run / "lexicon.tsv").read_bytes() == before
 
 
@@ -85,6 +85,6 @@ def test_a_shortlist_needs_the_lexicon_and_then_translates(
         f"nmt: decoding.shortlist: 5 needs the lexicon of the run; `nmt lexicon {run}` makes it\n"
     )
     assert refused.status == 1
-    lexicon.run(run)
+    lexicon.command(run)
     result = nmt("translate", "--run", run, "Zaphod sees the dog.", "The tree finds McXyz.")
     assert result.out.splitlines() == ["Zaphod sieht den hund.", "der baum findet McXyz."]
