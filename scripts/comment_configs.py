@@ -15,7 +15,7 @@ from pathlib import Path
 from nmt.config.load import load_config
 from nmt.config.yaml_text import comment
 from nmt.errors import ConfigError
-from nmt.extras.init import schema
+from nmt.extras.init.command import json_schema
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = ROOT / "configs" / "schema.json"
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
             print(f"{path}: comments written")
     if not arguments:
         SCHEMA.write_text(
-            f"{json.dumps(schema.json_schema(), indent=2, ensure_ascii=False)}\n",
+            f"{json.dumps(json_schema(), indent=2, ensure_ascii=False)}\n",
             encoding="utf-8",
             newline="\n",
         )

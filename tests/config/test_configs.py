@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from nmt.config import yaml_text
 from nmt.config.load import config_from_dict, load_config
 from nmt.config.yaml_text import comment, dump
-from nmt.extras.init import schema
+from nmt.extras.init.command import json_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "configs" / "schema.json"
@@ -55,7 +55,7 @@ def test_every_key_has_its_description_beside_it(path: Path) -> None:
 
 
 def test_the_schema_for_editors_is_up_to_date() -> None:
-    assert json.loads(SCHEMA.read_text(encoding="utf-8")) == schema.json_schema(), (
+    assert json.loads(SCHEMA.read_text(encoding="utf-8")) == json_schema(), (
         "run scripts/comment_configs.py"
     )
 
@@ -66,7 +66,7 @@ def test_editors_find_the_schema_and_accept_the_configuration(path: Path) -> Non
     match = re.match(r"# yaml-language-server: \$schema=(\S+)\n", text)
     assert match
     assert (path.parent / match[1]).resolve() == SCHEMA
-    Draft202012Validator(schema.json_schema()).validate(yaml_text.parse(text, path.name))
+    Draft202012Validator(json_schema()).validate(yaml_text.parse(text, path.name))
 
 
 @pytest.mark.parametrize(
@@ -79,11 +79,11 @@ def test_editors_find_the_schema_and_accept_the_configuration(path: Path) -> Non
     ],
 )
 def test_editors_refuse_a_wrong_configuration(text: str) -> None:
-    assert not Draft202012Validator(schema.json_schema()).is_valid(yaml_text.parse(text, "text"))
+    assert not Draft202012Validator(json_schema()).is_valid(yaml_text.parse(text, "text"))
 
 
 def test_the_schema_explains_and_constrains_each_key() -> None:
-    value = schema.json_schema()
+    value = json_schema()
     Draft202012Validator.check_schema(value)
     sections = [value, *value["$defs"].values()]
     assert all(

@@ -13,8 +13,8 @@ EXTRA = Extra(
     },
     rows={
         "views": {
-            "notebook": Part("nmt.extras.analysis.views:notebook_view"),
-            "page": Part("nmt.extras.analysis.views:attention_page"),
+            "notebook": Part("nmt.extras.analysis.html:notebook_view"),
+            "page": Part("nmt.extras.analysis.html:attention_page"),
         }
     },
     install="analysis",

@@ -1,19 +1,29 @@
-"""Statistics of the attention, pictures of it, and the exposure bias."""
+"""Statistics of the attention, pictures of it, how far it is from alignments made by hand, and the
+exposure bias.
+"""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmt.data.evaluation_set import pick_across_lengths
+from nmt.decoding.alignment import align
 from nmt.decoding.forced import score_pairs
+from nmt.decoding.translator import Translation
+from nmt.errors import DataError
 from nmt.extras.analysis import html
-from nmt.extras.analysis.groups import class_names
 from nmt.extras.analysis.results import Section, Translated
+from nmt.extras.analysis.sentences import class_names
+from nmt.lines import read_lines
 from nmt.report.table import Table, TableCell
 
+Links = frozenset[tuple[int, int]]  # (source word, target word), counted from 0
 Floats = NDArray[np.floating[Any]]
 
 POSITIONS = (1, 2, 4, 8, 16, 32)  # upper limits of the classes: position in the output
@@ -23,10 +33,20 @@ POSITION_CLASSES = [
 ]
 # upper limits of the classes: attention to a source token, summed over the output
 TOTAL_ATTENTION = (0.1, 0.5, 1.5, 2.0)
-IGNORED, TOO_MUCH = TOTAL_ATTENTION[0], TOTAL_ATTENTION[-1]
+IGNORED, *_, TOO_MUCH = TOTAL_ATTENTION
 N_TOKENS = 10  # rows of the table of ignored tokens
 # sentences whose attention is shown: from short to long; of the best and of the worst ones
 N_ACROSS_LENGTHS, N_EXTREMES_SHOWN = 6, 3
+
+_LINK = re.compile(r"([0-9]{1,9})([-?])([0-9]{1,9})")
+
+
+@dataclass(frozen=True)
+class ReferenceAlignment:
+    """The links of one sentence pair. possible: the sure ones and the ambiguous ones."""
+
+    sure: Links
+    possible: Links
 
 
 def attention(translated: Translated) -> Section | None:
@@ -89,13 +109,15 @@ def by_position(attentions: Sequence[Floats]) -> Table:
                     _mean([row.max() for row in weights]),
                 )
             )
-    note = (
+    return Table(
+        "attention_by_position",
+        "Attention by position in the output",
+        ("position", "tokens", "entropy", "of even", "sharpness"),
+        rows,
         "entropy in nats; of even: divided by the entropy of uniform attention (0: one source "
-        "token, 1: all alike); sharpness: the largest weight"
+        "token, 1: all alike); sharpness: the largest weight",
+        digits=2,
     )
-    columns = ("position", "tokens", "entropy", "of even", "sharpness")
-    heading = "Attention by position in the output"
-    return Table("attention_by_position", heading, columns, rows, note, digits=2)
 
 
 def by_coverage(attentions: Sequence[Floats]) -> Table:
@@ -114,9 +136,13 @@ def by_coverage(attentions: Sequence[Floats]) -> Table:
         (name, count, 100 * count / max(1, len(totals)))
         for name, count in zip(names, counts, strict=True)
     ]
-    note = "each output token distributes an attention of 1 over the source tokens"
-    heading = "Total attention to source tokens"
-    return Table("attention_coverage", heading, ("attention", "tokens", "%"), rows, note)
+    return Table(
+        "attention_coverage",
+        "Total attention to source tokens",
+        ("attention", "tokens", "%"),
+        rows,
+        "each output token distributes an attention of 1 over the source tokens",
+    )
 
 
 def most_ignored(attentions: Sequence[Floats], sources: Sequence[Sequence[str]]) -> Table:
@@ -137,9 +163,13 @@ def most_ignored(attentions: Sequence[Floats], sources: Sequence[Sequence[str]])
         (token, count, n_occurrences[token], 100 * count / n_occurrences[token])
         for token, count in n_ignored.most_common(N_TOKENS)
     ]
-    columns = ("token", "never looked at", "of", "%")
-    note = f"never looked at: a total attention of at most {IGNORED:g}"
-    return Table("attention_neglected", "Source tokens ignored most often", columns, rows, note)
+    return Table(
+        "attention_neglected",
+        "Source tokens ignored most often",
+        ("token", "never looked at", "of", "%"),
+        rows,
+        f"never looked at: a total attention of at most {IGNORED:g}",
+    )
 
 
 def loss_by_position(teacher_forced: Sequence[Floats], free_running: Sequence[Floats]) -> Table:
@@ -161,14 +191,102 @@ def loss_by_position(teacher_forced: Sequence[Floats], free_running: Sequence[Fl
             rows.append(
                 (name, len(forced), _mean(forced), _mean(free), _mean(free) - _mean(forced))
             )
-    note = (
+    return Table(
+        "exposure_bias",
+        "Exposure bias: loss by position",
+        ("position", "tokens", "teacher-forced", "free", "gap"),
+        rows,
         "loss in nats per token of the reference; the decoder reads the reference "
         "(teacher-forced) or its own most probable tokens (free); a correct translation with "
-        "another word order has a loss too"
+        "another word order has a loss too",
+        digits=2,
     )
-    columns = ("position", "tokens", "teacher-forced", "free", "gap")
-    heading = "Exposure bias: loss by position"
-    return Table("exposure_bias", heading, columns, rows, note, digits=2)
+
+
+def alignment_error(translated: Translated) -> Section | None:
+    """The alignment error rate of the attention, while the decoder reads the references."""
+    if (alignments := translated.alignments) is None:
+        return None
+    assert translated.translator is not None
+    links = []
+    for pair in translated.forced:
+        tokens = pair.src_tokens, pair.tokens
+        forced = Translation(pair.source, pair.text, *tokens, attention=pair.attention)
+        links.append(frozenset(align(forced, translated.translator.tokenizers)))
+    rate, sentences = alignment_error_rate(links, alignments)
+    remark = (
+        f"alignment error rate {100 * rate:.1f} % on {sentences:,} sentences with reference "
+        "alignments"
+    )
+    return Section([remark], values={"alignment_error_rate": rate, "aligned_sentences": sentences})
+
+
+def read_reference_alignments(
+    path: Path, sources: Sequence[str], references: Sequence[str]
+) -> list[ReferenceAlignment]:
+    """Read alignments in Pharaoh format, one sentence per line: "0-0 1-2" are sure links, "1?3" is
+    a possible one.
+
+    Words are separated by spaces and counted from 0.
+
+    Raises:
+        DataError: the file cannot be read, has another number of lines, holds something else, or
+            a link goes beyond its sentence.
+    """
+    lines = read_lines(path)
+    if len(lines) != len(sources):
+        raise DataError(
+            f"{path} has {len(lines)} lines, but there are {len(sources)} sentences to align"
+        )
+    alignments = []
+    for number, (line, *texts) in enumerate(zip(lines, sources, references, strict=True), 1):
+        sure, possible = set(), set()
+        n_source, n_reference = (len(text.split()) for text in texts)
+        for word in line.split():
+            if not (link := _LINK.fullmatch(word)):
+                raise DataError(
+                    f"{path}, line {number}: {word!r} is not a link; write source-target, for "
+                    "example 0-0, or 0?0 if it is possible"
+                )
+            pair = int(link[1]), int(link[3])
+            if pair[0] >= n_source or pair[1] >= n_reference:
+                raise DataError(
+                    f"{path}, line {number}: {word} goes to a missing word; the source has "
+                    f"{n_source} words and the reference {n_reference}, counted from 0"
+                )
+            possible.add(pair)
+            if link[2] == "-":
+                sure.add(pair)
+        alignments.append(ReferenceAlignment(frozenset(sure), frozenset(possible)))
+    return alignments
+
+
+def alignment_error_rate(
+    predicted: Sequence[Links], reference: Sequence[ReferenceAlignment]
+) -> tuple[float, int]:
+    """AER = 1 - (|A & S| + |A & P|) / (|A| + |S|), over all sentences with reference links (Och and
+    Ney 2003, eq. 19); and the number of these sentences.
+
+    A are the predicted links, S the sure and P the possible ones.
+
+    Raises:
+        DataError: no sentence has reference links, or nothing is predicted.
+    """
+    pairs = [
+        (links, alignment)
+        for links, alignment in zip(predicted, reference, strict=True)
+        if alignment.possible
+    ]
+    n_links = sum(len(links) + len(alignment.sure) for links, alignment in pairs)
+    if not any(predicted) or not n_links:
+        raise DataError(
+            "no alignment error rate: the reference alignments have no links, or the model attends "
+            "to no word"
+        )
+    n_agreed = sum(
+        len(links & alignment.sure) + len(links & alignment.possible) for links, alignment in pairs
+    )
+    return 1 - n_agreed / n_links, len(pairs)
 
 
 def _entropy(weights: Floats) -> float:

@@ -19,14 +19,18 @@ from nmt.commands.evaluate import (
 from nmt.commands.options import options_from, to_json
 from nmt.errors import DataError, NmtError
 from nmt.evaluation.results import Evaluation, missed_limits
-from nmt.extras.analysis import page
-from nmt.extras.analysis.alignment_error import alignment_error, read_reference_alignments
-from nmt.extras.analysis.attention import attention, attention_figures, exposure_bias
+from nmt.extras.analysis.attention import (
+    alignment_error,
+    attention,
+    attention_figures,
+    exposure_bias,
+    read_reference_alignments,
+)
 from nmt.extras.analysis.comparison import comparison, load_other, read_other
-from nmt.extras.analysis.groups import extremes, groups
+from nmt.extras.analysis.html import write_report
 from nmt.extras.analysis.leaks import leaks, training_overlap
 from nmt.extras.analysis.results import Analysis, Section, Translated
-from nmt.extras.analysis.warnings import wrong_outputs
+from nmt.extras.analysis.sentences import extremes, groups, wrong_outputs
 from nmt.plugins import import_object
 from nmt.run.evaluated import open_system
 
@@ -228,5 +232,5 @@ def _analyze(
     )
     analysis = Analysis(evaluation, sections, details)
     if options.report is not None:
-        page.write(analysis, options.report, folders)
+        write_report(analysis, options.report, folders)
     return analysis

@@ -239,13 +239,31 @@ def compare(
             collect_statistics(metric, outputs, references) for outputs in (hypotheses, other)
         )
         min_p = _min_p(name, hypotheses, other, references)
-        p_randomization = max(_randomization_p(ours, theirs, trials, seed), min_p)
-        p_bootstrap = max(_bootstrap_p(ours, theirs, resamples, seed), min_p)
+        observed = abs(ours.score - theirs.score)
+        by_chance = np.array(
+            [
+                ours.score_of(our_sums) - theirs.score_of(their_sums)
+                for our_sums, their_sums in swapped_sums(ours, theirs, trials, seed)
+            ]
+        )
+        resampled = np.abs(
+            np.array(ours.bootstrap_scores(resamples, seed))
+            - np.array(theirs.bootstrap_scores(resamples, seed))
+        )
         signature = metric.get_signature()
         signature.update("seed", seed)
         signature.update("ar", trials)
         differences.append(
-            Difference(name, ours.score, theirs.score, p_randomization, p_bootstrap, str(signature))
+            Difference(
+                name,
+                ours.score,
+                theirs.score,
+                # Equal differences count (Noreen 1989), which sacrebleu does not do: they are
+                # common with TER and with few sentences.
+                max(_p_value(np.abs(by_chance), observed - ROUNDING), min_p),
+                max(_p_value(resampled - resampled.mean(), observed), min_p),
+                str(signature),
+            )
         )
     return differences
 
@@ -274,9 +292,14 @@ def difference_table(differences: Sequence[Difference]) -> Table:
         (one.metric, one.value, one.other, one.difference, one.p_randomization, one.p_bootstrap)
         for one in differences
     ]
-    columns = ("metric", "score", "other", "difference", "p (randomization)", "p (bootstrap)")
-    formats = {"difference": "+.2f", "p (randomization)": ".4f", "p (bootstrap)": ".4f"}
-    return Table("differences", "", columns, rows, digits=2, formats=formats)
+    return Table(
+        "differences",
+        "",
+        ("metric", "score", "other", "difference", "p (randomization)", "p (bootstrap)"),
+        rows,
+        digits=2,
+        formats={"difference": "+.2f", "p (randomization)": ".4f", "p (bootstrap)": ".4f"},
+    )
 
 
 def _changes_text(sentences: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -312,18 +335,6 @@ def _min_p(
     return 2.0 ** min(0, 1 - n_different)
 
 
-def _randomization_p(
-    ours: SentenceStatistics, theirs: SentenceStatistics, trials: int, seed: int
-) -> float:
-    differences = [
-        ours.score_of(our_sums) - theirs.score_of(their_sums)
-        for our_sums, their_sums in swapped_sums(ours, theirs, trials, seed)
-    ]
-    # Equal differences count (Noreen 1989), which sacrebleu does not do: they are common with TER
-    # and with few sentences.
-    return _p_value(np.abs(np.array(differences)), abs(ours.score - theirs.score) - ROUNDING)
-
-
 def swapped_sums(
     ours: SentenceStatistics, theirs: SentenceStatistics, trials: int, seed: int
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
@@ -339,16 +350,6 @@ def swapped_sums(
             for own, other in ((our_rows, their_rows), (their_rows, our_rows))
         )
         yield from zip(our_sums, their_sums, strict=True)
-
-
-def _bootstrap_p(
-    ours: SentenceStatistics, theirs: SentenceStatistics, resamples: int, seed: int
-) -> float:
-    our_scores, their_scores = (
-        np.array(statistics.bootstrap_scores(resamples, seed)) for statistics in (ours, theirs)
-    )
-    differences = np.abs(our_scores - their_scores)
-    return _p_value(differences - differences.mean(), abs(ours.score - theirs.score))
 
 
 def _p_value(differences: NDArray[Any], observed: float) -> float:

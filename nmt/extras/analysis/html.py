@@ -1,24 +1,128 @@
 """HTML pages in one file: no network, no other files; for screen, phone and print, light and dark.
 
-The functions here return fragments of HTML, in which all text is escaped; `page` puts them
-together.
+They show an analysis (`nmt analyze --report`), the attention of translations (`nmt translate
+--attention`), and a translation in a notebook. `page` puts fragments of HTML together, in which all
+text is escaped.
 """
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.commands.options import to_json
+from nmt.decoding.translator import Translation
+from nmt.errors import DataError
+from nmt.evaluation.results import TOKENIZED_WARNING
+from nmt.evaluation.scores import score_table
+from nmt.extras.analysis.results import Analysis
+from nmt.files import write_text
+from nmt.report import curves
 from nmt.report.table import Table
+from nmt.run.folder import CURVES_FILE, JOURNAL_FILE, load_run_config
+from nmt.run.journal import Journal
 from nmt.text.tokenizers import JOINER
 
+REPORT_FILE = "index.html"
+# In a notebook, in pixels; the page scrolls where they are too small.
+FRAME_HEIGHT, FIGURE_HEIGHT, ROW_HEIGHT, MAX_FRAME_HEIGHT = 160, 280, 24, 640
 # The browser loads nothing from elsewhere, whatever a fragment contains.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 SENTENCE_KEYS = ("source", "reference", "output", "other")
+
+
+def write_report(analysis: Analysis, folder: Path, members: Sequence[Path] = ()) -> None:
+    """Write the page to `folder`, which is created if necessary. An old page stays until the new
+    one is complete.
+
+    Args:
+        members: the run folders; none for a file of translations.
+
+    Raises:
+        DataError: the page cannot be written.
+    """
+    evaluation, sections = analysis.evaluation, []
+    for heading, scores, texts in (
+        ("Scores", evaluation.scores, [evaluation.subject, *analysis.remarks]),
+        ("Scores ignoring case", evaluation.lowercase_scores, []),
+        ("Tokenized score", evaluation.tokenized_scores, [TOKENIZED_WARNING]),
+    ):
+        if scores:
+            sections.append((heading, f"{paragraphs(texts)}\n{table(score_table(scores))}"))
+    for run in dict.fromkeys(members):
+        sections += _training_section(run)
+    for section in (*analysis.sections, *analysis.details):
+        sections += [(data.heading, table(data)) for data in section.tables]
+        sections += section.page
+    facts = escape(to_json(evaluation.facts))
+    sections.append(("Origin of these results", f'<div class="scroll"><pre>{facts}</pre></div>'))
+    path = folder / REPORT_FILE
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        title = f"Evaluation of {evaluation.subject.split(',')[0]}"
+        write_text(path, page(title, sections))
+    except OSError as error:
+        raise DataError(f"{path}: cannot write the page ({error.strerror or error})") from None
+
+
+def _training_section(run: Path) -> list[tuple[str, str]]:
+    """The training curves; nothing if the run has no journal."""
+    events = Journal(run / JOURNAL_FILE).read()
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / CURVES_FILE
+        curves.draw(events, path, title=run.name, metric=load_run_config(run).training.metric)
+        if not path.exists():
+            return []
+        data = b64encode(path.read_bytes()).decode("ascii")
+    picture = (
+        '<img alt="Loss, BLEU and learning rate by training step" '
+        f'style="width: 100%; max-width: 34rem" src="data:image/png;base64,{data}">'
+    )
+    return [(f"Training of {run.name}", picture)]
+
+
+def notebook_view(translation: Translation) -> str:
+    """Source, text and attention, for a notebook. It loads nothing."""
+    cut = (
+        ("the source was truncated", translation.src_cut),
+        ("the output was truncated", not translation.complete),
+    )
+    facts = [f"log-probability {translation.log_prob:.2f}", *(fact for fact, holds in cut if holds)]
+    fragments = [paragraphs([translation.source, ", ".join(facts)])]
+    height = FRAME_HEIGHT
+    if translation.has_attention:
+        src_tokens, tokens = translation.attention_labels
+        fragments.append(attention_figure(src_tokens, tokens, translation.attention))
+        height = min(height + FIGURE_HEIGHT + ROW_HEIGHT * len(tokens), MAX_FRAME_HEIGHT)
+    text = page(translation.text or "(empty)", [("", "\n".join(fragments))])
+    # A frame keeps the styles of the two pages apart, and the scripts of this one from the other.
+    # On one line, which Markdown leaves alone.
+    content = escape(text, quote=True).replace("\n", "&#10;")
+    style = f"width: 100%; height: {height}px; border: 0"
+    return (
+        f'<iframe title="translation" sandbox="allow-scripts" style="{style}" '
+        f'srcdoc="{content}"></iframe>'
+    )
+
+
+def attention_page(translations: Iterable[tuple[int, Translation]]) -> str:
+    """A page with the attention of translations, each with its number."""
+    sections = [
+        (
+            f"{number}  {translation.source}",
+            attention_figure(
+                *translation.attention_labels, translation.attention, translation.text
+            ),
+        )
+        for number, translation in translations
+    ]
+    return page("Attention", sections)
 
 
 def page(title: str, sections: Iterable[tuple[str, str]]) -> str:
@@ -52,21 +156,6 @@ def page(title: str, sections: Iterable[tuple[str, str]]) -> str:
 </body>
 </html>
 """
-
-
-def frame(text: str, height: int) -> str:
-    """A page as part of another one, such as a notebook: neither changes the style of the other.
-    height: in pixels.
-
-    The page scrolls if it is higher; its scripts cannot reach the other page.
-    """
-    style = f"width: 100%; height: {height}px; border: 0"
-    # On one line, which Markdown leaves alone.
-    content = escape(text, quote=True).replace("\n", "&#10;")
-    return (
-        f'<iframe title="translation" sandbox="allow-scripts" style="{style}" '
-        f'srcdoc="{content}"></iframe>'
-    )
 
 
 def paragraphs(texts: Sequence[str]) -> str:
@@ -104,15 +193,6 @@ def sentence_list(sentences: Sequence[Mapping[str, Any]]) -> str:
         )
         paragraphs.append(f'<p class="sentence">{"<br>".join(lines)}</p>')
     return "\n".join(paragraphs)
-
-
-def picture(png: bytes, description: str) -> str:
-    """A PNG inside the page; the description is for screen readers."""
-    data = b64encode(png).decode("ascii")
-    return (
-        f'<img alt="{escape(description, quote=True)}" style="width: 100%; max-width: 34rem" '
-        f'src="data:image/png;base64,{data}">'
-    )
 
 
 def attention_figure(

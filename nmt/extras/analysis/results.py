@@ -12,7 +12,7 @@ from nmt.evaluation.scores import sentence_chrf
 from nmt.report.table import Table
 
 if TYPE_CHECKING:
-    from nmt.extras.analysis.alignment_error import ReferenceAlignment
+    from nmt.extras.analysis.attention import ReferenceAlignment
     from nmt.extras.analysis.comparison import OtherSystem
     from nmt.extras.analysis.leaks import TrainingOverlap
 

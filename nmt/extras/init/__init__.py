@@ -15,7 +15,7 @@ EXTRA = Extra(
             "Set-up",
             "Print the JSON schema of configurations. With it, editors complete, explain and check "
             "the keys.",
-            "nmt.extras.init.schema:command",
+            "nmt.extras.init.command:print_schema",
             hidden=True,
         ),
     }

@@ -11,10 +11,9 @@ import typer
 
 from nmt.commands.options import to_json
 from nmt.config.load import config_from_dict
-from nmt.config.schema import DIRECTION_PATTERN
+from nmt.config.schema import DIRECTION_PATTERN, Config
 from nmt.config.yaml_text import comment, parse, to_yaml
 from nmt.errors import ConfigError, DataError
-from nmt.extras.init import schema
 from nmt.extras.init.inspection import (
     SEPARATORS,
     PairFiles,
@@ -25,50 +24,67 @@ from nmt.extras.init.inspection import (
 from nmt.files import explain_write_errors, write_text
 from nmt.report.table import label_rows
 
-SCHEMA_FILE = "schema.json"
-MODELINE = f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
+SCHEMA_FILE, DIALECT = "schema.json", "https://json-schema.org/draft/2020-12/schema"
 MIN_PAIRS = 200
 UNSPACED = ("zh", "ja", "th", "lo", "my", "km")  # languages without spaces between words
 
 
+# For a number of pairs up to the first value: size of the embeddings and of each direction of the
+# encoder; size of the decoder's layers; whether the output layer has the weights of the target
+# embedding; subwords; batch size; updates; dropout of the units, the source embedding and the
+# encoder output. The third is configs/tatoeba.yaml; docs/experiments.md has scores of the others.
+SIZES = (
+    (5_000, 128, 192, True, 1000, 32, 4000, (0.5, 0.3, 0.4)),
+    (50_000, 192, 256, True, 3000, 64, 8000, (0.5, 0.3, 0.4)),
+    (300_000, 256, 384, False, 5000, 96, 11000, (0.3, 0.2, 0.2)),
+    (inf, 384, 512, False, 16000, 128, 20000, (0.2, 0.1, 0.1)),
+)
+
+
+def print_schema() -> None:
+    """`nmt schema`."""
+    print(to_json(json_schema()))
+    raise typer.Exit
+
+
 def _print_schema(is_wanted: bool) -> None:
     if is_wanted:
-        schema.command()
-        raise typer.Exit
+        print_schema()
+
+
+Folder = Annotated[
+    Path, typer.Argument(help="Folder to write; . is the current one.", metavar="DIR")
+]
+Data = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--data",
+        help="Table with a pair per line (tabs, commas; also .gz, .zip); or, given twice, "
+        "two files with a sentence per line.",
+        metavar="FILE",
+    ),
+]
+Direction = Annotated[
+    str | None,
+    typer.Option(
+        "--direction",
+        help="Source and target language, for example en-de. Default: as the data looks.",
+        metavar="A-B",
+    ),
+]
+PrintSchema = Annotated[
+    bool,
+    typer.Option(
+        "--schema",
+        help="Only print the JSON schema of configurations, for editors.",
+        is_eager=True,
+        callback=_print_schema,
+    ),
+]
 
 
 def command(
-    folder: Annotated[
-        Path, typer.Argument(help="Folder to write; . is the current one.", metavar="DIR")
-    ],
-    data: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--data",
-            help=(
-                "Table with a pair per line (tabs, commas; also .gz, .zip); or, given twice, "
-                "two files with a sentence per line."
-            ),
-            metavar="FILE",
-        ),
-    ] = None,
-    direction: Annotated[
-        str | None,
-        typer.Option(
-            "--direction",
-            help="Source and target language, for example en-de. Default: as the data looks.",
-            metavar="A-B",
-        ),
-    ] = None,
-    _schema: Annotated[
-        bool,
-        typer.Option(
-            "--schema",
-            help="Only print the JSON schema of configurations, for editors.",
-            is_eager=True,
-            callback=_print_schema,
-        ),
-    ] = False,
+    folder: Folder, data: Data = None, direction: Direction = None, _schema: PrintSchema = False
 ) -> None:
     """Write a project; no file is replaced. Without data, it has the sample that comes with nmt.
 
@@ -89,32 +105,17 @@ def command(
         found, contents = _start_with_data(folder, data, direction)
     else:
         found, contents = _start_with_sample(direction)
-    for name in contents:
-        if (folder / name).exists():
-            text = "exists already, nothing was changed; name another folder"
-            raise DataError(f"{folder / name}: {text}")
-    contents[SCHEMA_FILE] = f"{to_json(schema.json_schema())}\n"
+    for path in map(folder.joinpath, contents):
+        if path.exists():
+            raise DataError(f"{path}: exists already, nothing was changed; name another folder")
+    contents[SCHEMA_FILE] = f"{to_json(json_schema())}\n"
     with explain_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in reversed(contents.items()):  # the configuration last
             write_text(folder / name, content)
-    for label, text in (
-        *found.items(),
-        *label_rows("written", map(str, map(folder.joinpath, contents))),
-    ):
+    written = (str(folder / name) for name in contents)
+    for label, text in (*found.items(), *label_rows("written", written)):
         print(f"{label:<12}{text}")
-
-
-# For a number of pairs up to the first value: size of the embeddings and of each direction of the
-# encoder; size of the decoder's layers; whether the output layer has the weights of the target
-# embedding; subwords; batch size; updates; dropout of the units, the source embedding and the
-# encoder output. The third is configs/tatoeba.yaml; docs/experiments.md has scores of the others.
-SIZES = (
-    (5_000, 128, 192, True, 1000, 32, 4000, (0.5, 0.3, 0.4)),
-    (50_000, 192, 256, True, 3000, 64, 8000, (0.5, 0.3, 0.4)),
-    (300_000, 256, 384, False, 5000, 96, 11000, (0.3, 0.2, 0.2)),
-    (inf, 384, 512, False, 16000, 128, 20000, (0.2, 0.1, 0.1)),
-)
 
 
 def _start_with_sample(direction: str | None) -> tuple[dict[str, str], dict[str, str]]:
@@ -129,10 +130,12 @@ def _start_with_sample(direction: str | None) -> tuple[dict[str, str], dict[str,
             )
         text = text.replace("direction: en-de", f"direction: {direction}")
     pairs = shipped_file("sample.tsv").read_text(encoding="utf-8")
-    count = f"{len(pairs.splitlines()):,} English-German pairs"
-    found = {"data": f"the sample that comes with nmt: {count}, a minute of training"}
+    found = (
+        f"the sample that comes with nmt: {len(pairs.splitlines()):,} English-German pairs, a "
+        "minute of training"
+    )
     name = parse(text, "sample.yaml")["name"]
-    return found, {f"{name}.yaml": comment(text), "sample.tsv": pairs}
+    return {"data": found}, {f"{name}.yaml": comment(text), "sample.tsv": pairs}
 
 
 def _start_with_data(
@@ -150,16 +153,17 @@ def _start_with_data(
     source, tables = _source(files, languages, folder), dict[str, str]()
     if files.separator == ",":  # nmt reads tabs
         source["path"] = f"{name}.tsv"
-        rows = read_rows(files.paths[0], files.separator)
-        lines = ("\t".join(" ".join(cell.split()) for cell in row) for row in rows)
-        tables[f"{name}.tsv"] = "".join(f"{line}\n" for line in lines)
+        tables[f"{name}.tsv"] = "".join(
+            "\t".join(" ".join(cell.split()) for cell in row) + "\n"
+            for row in read_rows(files.paths[0], files.separator)
+        )
     values = _propose(name, direction or "-".join(languages), source, files)
     config_from_dict(values)
-    heading = (
+    text = (
+        f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
         f"# Written by `nmt init` for {files.n_pairs:,} pairs. Every value is a proposal; "
-        "`nmt init --schema` lists all keys.\n"
+        f"`nmt init --schema` lists all keys.\n{comment(to_yaml(values))}"
     )
-    text = MODELINE + heading + comment(to_yaml(values))
     return _found(files, languages, values), {f"{name}.yaml": text, **tables}
 
 
@@ -183,20 +187,19 @@ def _languages(files: PairFiles, direction: str | None) -> tuple[str, str]:
 
 
 def _source(files: PairFiles, languages: tuple[str, str], folder: Path) -> dict[str, Any]:
-    """The section data.source."""
-
-    def written(path: Path) -> str:
-        path, root = path.resolve(), folder.resolve()
-        return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
-
-    if len(files.paths) == 2:
-        paths = zip(languages, files.paths, strict=True)
-        return {"format": "lines", "files": {language: written(path) for language, path in paths}}
-    columns = {
-        language: column.number if column.name is None else column.name
-        for language, column in zip(languages, files.columns, strict=True)
+    """The section data.source. A path inside of the project is written as seen from there."""
+    root, paths = folder.resolve(), [path.resolve() for path in files.paths]
+    names = [
+        (path.relative_to(root) if path.is_relative_to(root) else path).as_posix() for path in paths
+    ]
+    if len(names) == 2:
+        return {"format": "lines", "files": dict(zip(languages, names, strict=True))}
+    columns = [column.number if column.name is None else column.name for column in files.columns]
+    return {
+        "format": "tsv",
+        "path": names[0],
+        "columns": dict(zip(languages, columns, strict=True)),
     }
-    return {"format": "tsv", "path": written(files.paths[0]), "columns": columns}
 
 
 def _propose(name: str, direction: str, source: dict[str, Any], files: PairFiles) -> dict[str, Any]:
@@ -218,31 +221,7 @@ def _propose(name: str, direction: str, source: dict[str, Any], files: PairFiles
             "kind": "unigram" if unspaced else "bpe",
             "size": max(subwords, 2 * n_characters),
         },
-        "model": {
-            "embedding_size": embedding,
-            "encoder": {
-                "cell": "lstm",
-                "hidden_size": embedding,
-                "layers": 1,
-                "bidirectional": True,
-            },
-            "attention": {"score": "general", "scaled": True},
-            "decoder": {
-                "kind": "gnmt",
-                "cell": "lstm",
-                "hidden_size": decoder,
-                "layers": 2,
-                "readout": "deep",
-                "readout_size": embedding if tied else decoder,
-            },
-            "tie_embeddings": "target" if tied else "none",
-            "lexical_bias": 20,
-            "lexical_words": 40000,
-            "dropout": dropout[0],
-            "src_embedding_dropout": dropout[1],
-            "tgt_embedding_dropout": 0.1,
-            "encoder_output_dropout": dropout[2],
-        },
+        "model": _model(embedding, decoder, tied, dropout),
         "training": {
             "epochs": 100,
             "max_steps": steps,
@@ -264,11 +243,38 @@ def _propose(name: str, direction: str, source: dict[str, Any], files: PairFiles
     }
 
 
+def _model(embedding: int, decoder: int, tied: bool, dropout: tuple[float, ...]) -> dict[str, Any]:
+    """The section model."""
+    return {
+        "embedding_size": embedding,
+        "encoder": {
+            "cell": "lstm",
+            "hidden_size": embedding,
+            "layers": 1,
+            "bidirectional": True,
+        },
+        "attention": {"score": "general", "scaled": True},
+        "decoder": {
+            "kind": "gnmt",
+            "cell": "lstm",
+            "hidden_size": decoder,
+            "layers": 2,
+            "readout": "deep",
+            "readout_size": embedding if tied else decoder,
+        },
+        "tie_embeddings": "target" if tied else "none",
+        "lexical_bias": 20,
+        "lexical_words": 40000,
+        "dropout": dropout[0],
+        "src_embedding_dropout": dropout[1],
+        "tgt_embedding_dropout": 0.1,
+        "encoder_output_dropout": dropout[2],
+    }
+
+
 def _found(files: PairFiles, languages: tuple[str, str], values: dict[str, Any]) -> dict[str, str]:
     """What the data looks like, and what the configuration proposes for it."""
     facts = {"data": f"{' and '.join(map(str, files.paths))}: {files.n_pairs:,} pairs"}
-    held_out, tokenizer = values["data"]["split"]["dev"], values["tokenizer"]
-    model, training = values["model"], values["training"]
     if files.separator:
         header = "with" if files.has_header else "no"
         facts["data"] += f", separated by {SEPARATORS[files.separator]}, {header} header"
@@ -278,14 +284,19 @@ def _found(files: PairFiles, languages: tuple[str, str], values: dict[str, Any])
         )
     else:
         facts["languages"] = ", ".join(languages)
-    encoder, decoder = model["encoder"], model["decoder"]
+    data, tokenizer, model, training = (
+        values[section] for section in ("data", "tokenizer", "model", "training")
+    )
     return {
         **facts,
-        "direction": values["data"]["direction"],
-        "split": f"{held_out:,} pairs for dev, {held_out:,} for test, the others for training",
+        "direction": data["direction"],
+        "split": "{dev:,} pairs for dev, {test:,} for test, the others for training".format(
+            **data["split"]
+        ),
         "tokenizer": f"{tokenizer['kind']}, {tokenizer['size']:,} subwords per language",
-        "model": f"embeddings {model['embedding_size']}, encoder 2 x {encoder['hidden_size']}, "
-        f"decoder {decoder['layers']} x {decoder['hidden_size']}",
+        "model": f"embeddings {model['embedding_size']}, "
+        f"encoder 2 x {model['encoder']['hidden_size']}, "
+        f"decoder {model['decoder']['layers']} x {model['decoder']['hidden_size']}",
         "training": f"{training['max_steps']:,} updates with {training['batch']['size']} sentences "
         "each",
     }
@@ -300,3 +311,26 @@ def shipped_file(name: str) -> Path:
         package.parent / "configs" / name,
     )
     return next(path for path in places if path.exists())
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of a configuration, with which editors complete, explain and check its keys.
+    Rules between keys (nmt/config/rules.py) are not part of it.
+    """
+    schema = Config.model_json_schema()
+    _tidy(schema)
+    return {"$schema": DIALECT, "title": "Configuration of nmt", **schema}
+
+
+def _tidy(node: Any) -> None:
+    """Remove titles, which repeat names, and defaults of sections, which their keys repeat."""
+    if isinstance(node, list):
+        for item in node:
+            _tidy(item)
+    elif isinstance(node, dict):
+        if isinstance(node.get("title"), str):
+            del node["title"]
+        if isinstance(node.get("default"), dict):
+            del node["default"]
+        for item in node.values():
+            _tidy(item)

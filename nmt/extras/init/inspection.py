@@ -81,24 +81,22 @@ def inspect_table(path: Path) -> PairFiles:
     separator = _find_separator(path)
     header: Row = next(read_rows(path, separator), [])
     rows, n_rows = _sample(read_rows(path, separator))
-    n_columns = max(map(len, rows))
-    indices = [index for index in range(n_columns) if _is_text(_cells(rows, index), len(rows))]
-    if len(indices) < 2:
+    columns = {index: _cells(rows, index) for index in range(max(map(len, rows)))}
+    texts = {index: cells for index, cells in columns.items() if _is_text(cells, len(rows))}
+    if len(texts) < 2:
         raise DataError(
             f"{path}: has no two columns of text; give a table of two columns, or two files with "
             "--data twice"
         )
-    cells = [_cells(rows, index) for index in indices]
-    if len(indices) > 2:  # keep the two whose language is clear, or else the first two
-        clear = [i for i, texts in enumerate(cells) if guess_language(texts)]
-        kept = clear[:2] if len(clear) >= 2 else [0, 1]
-        indices, cells = [indices[i] for i in kept], [cells[i] for i in kept]
+    # Of more than two, those whose language is clear, or else the first ones.
+    clear = [index for index in texts if guess_language(texts[index])] if len(texts) > 2 else []
+    indices = (clear if len(clear) >= 2 else [*texts])[:2]
     has_header = _is_header(header, indices)
-    sides = [
-        _describe(index, texts, header[index] if has_header and index < len(header) else "")
-        for index, texts in zip(indices, cells, strict=True)
-    ]
-    return PairFiles((path,), n_rows - has_header, (sides[0], sides[1]), separator)
+    src, tgt = (
+        _describe(index, texts[index], header[index] if has_header and index < len(header) else "")
+        for index in indices
+    )
+    return PairFiles((path,), n_rows - has_header, (src, tgt), separator)
 
 
 def inspect_files(src: Path, tgt: Path) -> PairFiles:
@@ -107,8 +105,9 @@ def inspect_files(src: Path, tgt: Path) -> PairFiles:
     Raises:
         DataError: a file cannot be read, or they have different numbers of lines.
     """
-    samples = [_sample([line] for line in read_text_lines(path)) for path in (src, tgt)]
-    (src_rows, n_src), (tgt_rows, n_tgt) = samples
+    (src_rows, n_src), (tgt_rows, n_tgt) = (
+        _sample([line] for line in read_text_lines(path)) for path in (src, tgt)
+    )
     if n_src != n_tgt:
         raise DataError(
             f"{src} has {n_src:,} lines, but {tgt} has {n_tgt:,}: aligned files need the same "
@@ -149,9 +148,9 @@ def _find_separator(path: Path) -> str:
         ((n_columns, count),) = Counter(map(len, rows)).most_common(1) or [(0, 0)]
         if n_columns > 1 and count >= 0.9 * len(rows):
             return separator
-    names = " and ".join(SEPARATORS.values())
     raise DataError(
-        f"{path}: no columns found (tried {names}); give a table, or two files with --data twice"
+        f"{path}: no columns found (tried {' and '.join(SEPARATORS.values())}); give a table, or "
+        "two files with --data twice"
     )
 
 
@@ -201,8 +200,7 @@ def _describe(index: int, cells: Sequence[str], name: str) -> Column:
 
 def language_of_name(name: str) -> str | None:
     """The code of a language by its code or English name: "DE" or "German" gives "de"."""
-    word = name.strip().lower()
-    names = _names()
+    word, names = name.strip().lower(), _names()
     return word if word in names.values() else names.get(word)
 
 

@@ -41,28 +41,35 @@ def model_card(
     """
     facts = _escaped(facts)
     src, tgt = facts["direction"].split("-")
-    evaluations = _evaluations(facts, step)
+    # The last evaluation of these weights on each text with each beam.
+    latest = {
+        (event.get("text_sha256"), event.get("beam"), str(event.get("overrides"))): event
+        for event in facts["evaluations"]
+        if event["step"] == step and event.get("scores")
+    }
+    evaluations = [*latest.values()]
     repository = repository or f"USER/{facts['name']}"
     run = f"runs/{repository.rpartition('/')[2]}"
     n_src, n_tgt = (vocabulary["size"] for vocabulary in facts["vocabulary"].values())
-    size = f"{facts['parameters']['total'] / 1e6:.1f} million parameters"
-    parts = [
-        f"---\n{_metadata(facts, evaluations, license_id)}---\n",
-        f"# {facts['name']}: translation from {src} to {tgt}\n",
-        f"A recurrent encoder-decoder with attention and {size}, made with nmt. "
-        f"Its vocabularies have {n_src:,} and {n_tgt:,} tokens.\n",
-        "## Use\n\n```\npip install 'nmt[hub]'",
-        f'nmt share pull {repository}\nnmt translate --run {run} "..."\n```\n',
-        f'```python\nimport nmt\n\nprint(nmt.load("{run}").translate(["..."])[0].text)\n```\n',
-        "The input is plain text, one sentence per line. "
-        "The files are data: loading them runs no code.\n",
-        f"## Scores\n\n{_scores(evaluations)}\n",
-        f"## Data\n\n{_data(facts)}\n",
-        f"## Training\n\n{_training(facts, step)}\n",
-        f"## Limits\n\n{LIMITS.format(facts['data']['pairs']['train'])}\n",
-        f"## License\n\n{f'`{license_id}`' if license_id else NO_LICENSE}\n",
-    ]
-    return "\n".join(parts)
+    return "\n".join(
+        [
+            f"---\n{_metadata(facts, evaluations, license_id)}---\n",
+            f"# {facts['name']}: translation from {src} to {tgt}\n",
+            "A recurrent encoder-decoder with attention and "
+            f"{facts['parameters']['total'] / 1e6:.1f} million parameters, made with nmt. "
+            f"Its vocabularies have {n_src:,} and {n_tgt:,} tokens.\n",
+            "## Use\n\n```\npip install 'nmt[hub]'",
+            f'nmt share pull {repository}\nnmt translate --run {run} "..."\n```\n',
+            f'```python\nimport nmt\n\nprint(nmt.load("{run}").translate(["..."])[0].text)\n```\n',
+            "The input is plain text, one sentence per line. "
+            "The files are data: loading them runs no code.\n",
+            f"## Scores\n\n{_scores(evaluations)}\n",
+            f"## Data\n\n{_data(facts)}\n",
+            f"## Training\n\n{_training(facts, step)}\n",
+            f"## Limits\n\n{LIMITS.format(facts['data']['pairs']['train'])}\n",
+            f"## License\n\n{f'`{license_id}`' if license_id else NO_LICENSE}\n",
+        ]
+    )
 
 
 def _escaped(value: Any) -> Any:
@@ -74,15 +81,6 @@ def _escaped(value: Any) -> Any:
     if isinstance(value, str):
         return re.sub(r"[\[\]`]", r"\\\g<0>", escape(value, quote=False))
     return value
-
-
-def _evaluations(facts: Mapping[str, Any], step: int) -> list[dict[str, Any]]:
-    """The last evaluation of these weights on each text with each beam."""
-    latest = {}
-    for event in facts["evaluations"]:
-        if event.get("step") == step and event.get("scores"):
-            latest[event.get("text_sha256"), event.get("beam"), str(event.get("overrides"))] = event
-    return [*latest.values()]
 
 
 def _metadata(
@@ -146,8 +144,10 @@ def _scores(evaluations: list[dict[str, Any]]) -> str:
                 score["signature"],
             )
             rows.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |")
-    note = "Scores of sacreBLEU on detokenized text; the signature says how they were counted."
-    return "\n".join([*rows, f"\n{note}"])
+    rows.append(
+        "\nScores of sacreBLEU on detokenized text; the signature says how they were counted."
+    )
+    return "\n".join(rows)
 
 
 def _text_name(event: Mapping[str, Any]) -> str:
@@ -166,20 +166,27 @@ def _data(facts: Mapping[str, Any]) -> str:
         rows.append(f"- from <{data['url']}>")
     pairs = ", ".join(f"{count:,} for {name}" for name, count in data["pairs"].items())
     augmented = " A part of the training pairs is synthetic." if data["augmented"] else ""
-    content = f"Prepared data with this content: `{data['content']}`."
-    return "\n".join([*rows, f"\nSentence pairs: {pairs}.{augmented} {content}"])
+    rows.append(
+        f"\nSentence pairs: {pairs}.{augmented} Prepared data with this content: "
+        f"`{data['content']}`."
+    )
+    return "\n".join(rows)
 
 
 def _training(facts: Mapping[str, Any], step: int) -> str:
     progress, sessions = facts["progress"], facts["sessions"]
     text = f"These are the weights after {step:,} updates."
     if progress:
-        time = f"{progress['seconds'] / 60:.0f} minutes, {progress['epoch']} epochs"
-        text = f"{progress['step']:,} updates ({time}). {text}"
+        text = (
+            f"{progress['step']:,} updates ({progress['seconds'] / 60:.0f} minutes, "
+            f"{progress['epoch']} epochs). {text}"
+        )
     if sessions:
         session = sessions[-1]
-        libraries = f"nmt {session['version']}, torch {session['libraries']['torch']}"
-        text = f"{text} {libraries}, {session['device']}."
+        text = (
+            f"{text} nmt {session['version']}, torch {session['libraries']['torch']}, "
+            f"{session['device']}."
+        )
     return f"{text} `config.yaml` has all settings."
 
 

@@ -103,10 +103,14 @@ def command(
     if as_card:
         if (best := facts["best"] or facts["last"]) is None:
             raise CheckpointError(f"{facts['run']}: has no weights yet; train it first")
-        lines = model_card(facts, best["step"]).rstrip("\n").split("\n")
-        print("\n".join(map(printable, lines)))
+        for line in model_card(facts, best["step"]).rstrip("\n").split("\n"):
+            print(printable(line))
+    elif as_json:
+        print(to_json(facts))
     else:
-        print(to_json(facts) if as_json else describe(facts))
+        for rows in (_state_rows, _config_rows, _data_rows, _curve_rows, _score_rows):
+            for label, text in rows(facts):
+                print(f"{label:<{LABEL_WIDTH}}{printable(text)}".rstrip())
 
 
 def run(path: Path | None = None) -> dict[str, Any]:
@@ -122,8 +126,7 @@ def run(path: Path | None = None) -> dict[str, Any]:
         parts, total = parameters_by_part(build_model(run_folder, config))
     facts["parameters"] = {"total": total, "parts": parts}
     if path is not None and path.is_file():
-        changed = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
-        facts |= {"run": str(path), "changed": changed}
+        facts |= {"run": str(path), "changed": _time_text(path.stat().st_mtime)}
     return facts
 
 
@@ -244,19 +247,11 @@ def _files(folder: Path) -> tuple[dict[Path, int], str]:
                 status = path.stat()
                 sizes[path] = status.st_size
                 last_change = max(last_change, status.st_mtime)
-    return sizes, datetime.fromtimestamp(last_change, UTC).isoformat(timespec="seconds")
+    return sizes, _time_text(last_change)
 
 
-def describe(facts: dict[str, Any]) -> str:
-    """The facts for the screen."""
-    rows = [
-        *_state_rows(facts),
-        *_config_rows(facts),
-        *_data_rows(facts),
-        *_curve_rows(facts),
-        *_score_rows(facts),
-    ]
-    return "\n".join(f"{label:<{LABEL_WIDTH}}{printable(text)}".rstrip() for label, text in rows)
+def _time_text(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 def _state_rows(facts: dict[str, Any]) -> Rows:
@@ -267,22 +262,25 @@ def _state_rows(facts: dict[str, Any]) -> Rows:
     elif progress is None:
         yield "training", state
     else:
-        steps = f"{progress['step']:,} steps, {progress['epoch']} epochs"
         skipped = f", {progress['skipped']} updates skipped" if progress["skipped"] else ""
         reasons = {"finished": f": {facts['finished']}", "training": ", in progress now"}
-        minutes = f"{progress['seconds'] / 60:.1f} minutes"
-        yield "training", f"{steps}, {minutes}{skipped}{reasons.get(state, f' ({state})')}"
+        yield (
+            "training",
+            f"{progress['step']:,} steps, {progress['epoch']} epochs, "
+            f"{progress['seconds'] / 60:.1f} minutes{skipped}{reasons.get(state, f' ({state})')}",
+        )
     for name in ("best", "last"):
         if (kept := facts[name]) is not None:
             score = "" if kept["score"] is None else f", {kept['score']:.4g} in validation"
             yield f"{name} step", f"{kept['step']:,}, checkpoints/{kept['checkpoint']}{score}"
     sessions: list[str] = []
     for session in facts["sessions"]:
-        libraries = f"nmt {session['version']}, torch {session['libraries']['torch']}"
         count = f", {session['processes']} processes" if session["processes"] > 1 else ""
         step = f", from step {session['step']}" if sessions else ""
-        place = f"{session['device']}, {session['cpu']}, threads: {session['threads']}"
-        sessions.append(f"{libraries}, {place}{count}{step}")
+        sessions.append(
+            f"nmt {session['version']}, torch {session['libraries']['torch']}, "
+            f"{session['device']}, {session['cpu']}, threads: {session['threads']}{count}{step}"
+        )
     yield from label_rows("trained with", sessions)
 
 
@@ -290,8 +288,7 @@ def _config_rows(facts: dict[str, Any]) -> Rows:
     width = max(map(len, facts["not_default"]), default=0)
     settings = []
     for key, values in facts["not_default"].items():
-        value = json.dumps(values["value"], ensure_ascii=False)
-        default = json.dumps(values["default"], ensure_ascii=False)
+        value, default = (json.dumps(values[name], ensure_ascii=False) for name in values)
         end = "" if default == "null" else f"  (default {default})"
         settings.append(f"{key:<{width}}  {value}{end}")
     yield from label_rows("not default", settings)
@@ -300,16 +297,24 @@ def _config_rows(facts: dict[str, Any]) -> Rows:
 def _data_rows(facts: dict[str, Any]) -> Rows:
     data, parameters, sizes = facts["data"], facts["parameters"], facts["bytes"]
     pairs = ", ".join(f"{count:,} {name}" for name, count in data["pairs"].items())
-    content = f"{data['prepared']}, content {data['content'][:HASH_LENGTH]}"
-    yield "data", f"{content}: {pairs} pairs{', augmented' * data['augmented']}"
+    yield (
+        "data",
+        f"{data['prepared']}, content {data['content'][:HASH_LENGTH]}: {pairs} pairs"
+        f"{', augmented' if data['augmented'] else ''}",
+    )
     if data["problem"]:
         yield "", data["problem"]
     for file in data["inputs"]:
-        digest = f"SHA-256 {file['sha256'][:HASH_LENGTH]}"
-        yield "", f"{file['role']}: {file['path']}, {_size(file['bytes'])}, {digest}"
+        yield (
+            "",
+            f"{file['role']}: {file['path']}, {_size(file['bytes'])}, "
+            f"SHA-256 {file['sha256'][:HASH_LENGTH]}",
+        )
     vocabularies = zip(facts["direction"].split("-"), facts["vocabulary"].values(), strict=True)
-    texts = (f"{code} {each['size']:,}, {each['tokenizer']}" for code, each in vocabularies)
-    yield from label_rows("vocabulary", texts)
+    yield from label_rows(
+        "vocabulary",
+        (f"{code} {each['size']:,}, {each['tokenizer']}" for code, each in vocabularies),
+    )
     parts = ", ".join(f"{name} {count:,}" for name, count in parameters["parts"].items())
     yield "parameters", f"{parameters['total']:,}: {parts}"
     yield "size on disk", f"{_size(sizes['total'])}, checkpoints {_size(sizes['checkpoints'])}"
@@ -317,12 +322,10 @@ def _data_rows(facts: dict[str, Any]) -> Rows:
 
 def _curve_rows(facts: dict[str, Any]) -> Rows:
     validations = facts["validations"]
-    perplexities = [event["perplexity"] for event in facts["training"]]
+    perplexities = (event["perplexity"] for event in facts["training"])
+    losses = [log(value) for value in perplexities if value is not None and value > 0]
     curves = {
-        "train loss": (
-            [log(value) for value in perplexities if value is not None and value > 0],
-            ".3f",
-        ),
+        "train loss": (losses, ".3f"),
         "dev loss": ([event["loss"] for event in validations], ".3f"),
         "dev BLEU": ([event["bleu"] for event in validations], ".2f"),
         "dev chrF": ([event["chrf"] for event in validations], ".2f"),
@@ -330,8 +333,8 @@ def _curve_rows(facts: dict[str, Any]) -> Rows:
     for name, (values, digits) in curves.items():
         if points := [value for value in values if value is not None and isfinite(value)]:
             shown = points[:: -(-len(points) // MAX_CURVE_WIDTH)]
-            change = f"{points[0]:{digits}} to {points[-1]:{digits}}"
-            yield name, f"{sparkline(shown, low=min(shown))}  {change}"
+            bars = sparkline(shown, low=min(shown))
+            yield name, f"{bars}  {points[0]:{digits}} to {points[-1]:{digits}}"
 
 
 def _score_rows(facts: dict[str, Any]) -> Rows:
@@ -340,8 +343,10 @@ def _score_rows(facts: dict[str, Any]) -> Rows:
         scores = "  ".join(
             f"{score['metric']} {score['score']:.2f}" for score in event.get("scores", [])
         )
-        sentences = event.get("split") or "other sentences"
-        lines.append(f"{sentences}, step {event['step']:,}, beam {event.get('beam')}: {scores}")
+        lines.append(
+            f"{event.get('split') or 'other sentences'}, step {event['step']:,}, "
+            f"beam {event.get('beam')}: {scores}"
+        )
     yield from label_rows("scores", lines)
 
 

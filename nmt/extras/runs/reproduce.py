@@ -57,8 +57,9 @@ def command(
     try:
         command_train.run(config, output, resume=True, device=device, quiet=quiet)
     except TrainingError as error:
-        text = str(error).replace("the command with --resume", "the command")
-        raise TrainingError(text) from None
+        raise TrainingError(
+            str(error).replace("the command with --resume", "the command")
+        ) from None
     digests = []
     for run in (folder, output):
         checkpoint = open_checkpoints(run, config).find("last")
@@ -77,13 +78,17 @@ def _last_step(config: Config, folder: Path) -> int:
     if is_training(folder):
         raise CheckpointError(f"{folder}: a training is running in it; wait until it is finished")
     if holds_weights_only(folder):
-        reason = "is a copy without the records of training; name the run that it was made from"
-        raise CheckpointError(f"{folder}: {reason}")
+        raise CheckpointError(
+            f"{folder}: is a copy without the records of training; name the run that it was made "
+            "from"
+        )
     last = open_checkpoints(folder, config).find("last")
     progress = None if last is None else read_progress(last)
     if progress is None or not progress.finished:
-        command = f"nmt train -c {folder / CONFIG_FILE} -o {folder} --resume"
-        raise CheckpointError(f"{folder}: its training is not finished; `{command}` continues it")
+        raise CheckpointError(
+            f"{folder}: its training is not finished; "
+            f"`nmt train -c {folder / CONFIG_FILE} -o {folder} --resume` continues it"
+        )
     return progress.step
 
 

@@ -111,9 +111,8 @@ def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:
         with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
             for name, content in members.items():
                 member = zipfile.ZipInfo(name, DATE)
-                # Weights are almost random bits: compressing them would cost time and save little.
-                is_packed = not name.endswith(MODEL_FILE)
-                member.compress_type = zipfile.ZIP_DEFLATED if is_packed else zipfile.ZIP_STORED
+                if not name.endswith(MODEL_FILE):  # weights are almost random bits
+                    member.compress_type = zipfile.ZIP_DEFLATED
                 member.external_attr = 0o644 << 16
                 archive.writestr(member, content)
     except OSError as error:
@@ -200,8 +199,9 @@ def _check_members(archive: zipfile.ZipFile, size: int) -> None:
             raise zipfile.BadZipFile(f"{name} is encrypted, or compressed in another way")
     total = sum(member.file_size for member in archive.infolist())
     if total > MAX_EXPANSION * size:
-        limit = f"more than {MAX_EXPANSION} times its size"
-        raise zipfile.BadZipFile(f"it would unpack to {total / 1e6:,.1f} MB, {limit}")
+        raise zipfile.BadZipFile(
+            f"it would unpack to {total / 1e6:,.1f} MB, more than {MAX_EXPANSION} times its size"
+        )
 
 
 def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path) -> None:

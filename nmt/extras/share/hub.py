@@ -56,6 +56,7 @@ from nmt.run.folder import (
     RUNS_FOLDER,
     load_run_config,
 )
+from nmt.run.journal import Journal
 from nmt.run.load import build_translator, opened
 
 PUBLIC_FILES = tuple(name for name in (*RUN_FILES, MODEL_FILE) if name != CHECKSUMS_FILE)
@@ -104,11 +105,15 @@ def push_command(
             info = api.model_info(repository)
             others = [file.rfilename for file in info.siblings or ()]
             if private and not info.private:
-                advice = "leave out --private, or choose another repository"
-                raise ConfigError(f"{repository}: exists and is public; {advice}")
+                raise ConfigError(
+                    f"{repository}: exists and is public; leave out --private, or choose another "
+                    "repository"
+                )
             if INFO_FILE not in others and (foreign := {*others} - {*FOREIGN_FILES}):
-                text = f"holds something else than a model of nmt ({min(foreign)})"
-                raise NmtError(f"{repository}: {text}; choose another repository")
+                raise NmtError(
+                    f"{repository}: holds something else than a model of nmt ({min(foreign)}); "
+                    "choose another repository"
+                )
             commit = api.upload_folder(
                 repo_id=repository,
                 folder_path=folder,
@@ -152,9 +157,12 @@ def pull_command(
         raise DataError(f"{output}: exists; choose another folder with -o, or delete it")
     with explain_write_errors(output), replacing_folder(output) as folder:
         with _hub(name):
-            # All names are fixed: none comes from the repository.
-            names = [INFO_FILE, *PUBLIC_FILES]
-            snapshot_download(name, revision=info.sha, local_dir=folder, allow_patterns=names)
+            snapshot_download(
+                name,
+                revision=info.sha,
+                local_dir=folder,
+                allow_patterns=[INFO_FILE, *PUBLIC_FILES],  # no name comes from the repository
+            )
         shutil.rmtree(folder / ".cache", ignore_errors=True)  # notes of the library
         try:
             checkpoint = _make_run(folder, {"repository": name, "revision": info.sha})
@@ -176,8 +184,10 @@ def _hub(repository: str) -> Iterator[HfApi]:
         if isinstance(error, OSError) and error.errno:
             raise  # of this computer, such as a full disk
         reason = " ".join((getattr(error, "server_message", None) or str(error)).split())
-        advice = "check the name and the network, or log in with `hf auth login`"
-        raise NmtError(f"{repository}: {reason[:MAX_REASON]}; {advice}") from None
+        raise NmtError(
+            f"{repository}: {reason[:MAX_REASON]}; check the name and the network, or log in with "
+            "`hf auth login`"
+        ) from None
 
 
 def _stage(
@@ -198,8 +208,8 @@ def _stage(
     write_text(folder / CONFIG_FILE, dump(config_from_dict(_without_folders(config.to_dict()))))
     write_json(folder / MANIFEST, _without_folders(read_json(run / MANIFEST)), indent=2)
     if (history := folder / EVALUATION_FOLDER / HISTORY_FILE).exists():
-        events = [json.loads(line) for line in history.read_text(encoding="utf-8").splitlines()]
-        lines = (json.dumps(_without_folders(event), ensure_ascii=False) for event in events)
+        events = map(_without_folders, Journal(history).read())
+        lines = (json.dumps(event, ensure_ascii=False) for event in events)
         write_text(history, "".join(f"{line}\n" for line in lines))
     digests = {
         path.relative_to(folder).as_posix(): sha256_of(path)
@@ -208,9 +218,8 @@ def _stage(
     }
     write_json(folder / INFO_FILE, {**describe(checkpoint.name), "sha256": digests}, indent=2)
     if not (folder / CARD_FILE).exists():
-        card = model_card(
-            inspect.run(run), step_of(checkpoint.name), repository=repository, license_id=license_id
-        )
+        facts, step = inspect.run(run), step_of(checkpoint.name)
+        card = model_card(facts, step, repository=repository, license_id=license_id)
         write_text(folder / CARD_FILE, card)
 
 
@@ -247,8 +256,9 @@ def _make_run(folder: Path, source: dict[str, Any]) -> str:
     for name in PUBLIC_FILES:
         path, digest = folder / name, digests.get(name)
         if digest and not (path.exists() and sha256_of(path) == digest):
-            text = "missing or damaged; pull again, or ask its owner to push again"
-            raise CheckpointError(f"{path}: {text}")
+            raise CheckpointError(
+                f"{path}: missing or damaged; pull again, or ask its owner to push again"
+            )
     weights = folder / "checkpoints" / checkpoint
     weights.mkdir(parents=True)
     (folder / MODEL_FILE).rename(weights / MODEL_FILE)

@@ -1,4 +1,4 @@
-"""nmt.extras.analysis.alignment_error: the file format, and the rate worked out by hand."""
+"""nmt.extras.analysis.attention: the file format, and the rate worked out by hand."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import DataError
-from nmt.extras.analysis.alignment_error import (
+from nmt.extras.analysis.attention import (
     ReferenceAlignment,
     alignment_error_rate,
     read_reference_alignments,

@@ -9,7 +9,7 @@ import pytest
 
 from nmt.data.corpus import read_sentences
 from nmt.evaluation.scores import METRICS
-from nmt.extras.analysis.warnings import DESCRIPTIONS
+from nmt.extras.analysis.sentences import DESCRIPTIONS
 from tests import toy
 from tests.commands.test_evaluate import read, write
 from tests.conftest import Run

@@ -1,14 +1,14 @@
-"""nmt.extras.analysis.groups: scores by group of sentences, and the extremes."""
+"""nmt.extras.analysis.sentences: scores by group of sentences, and the extremes."""
 
 import pytest
 
 from nmt.evaluation.scores import score
-from nmt.extras.analysis.groups import (
+from nmt.extras.analysis.results import Translated
+from nmt.extras.analysis.sentences import (
     by_frequency,
     by_length,
     by_rarest_word,
 )
-from nmt.extras.analysis.results import Translated
 
 SOURCES = [
     "One two three.",

@@ -1,4 +1,4 @@
-"""nmt.extras.analysis.warnings: which outputs look wrong."""
+"""nmt.extras.analysis.sentences: which outputs look wrong."""
 
 from collections import Counter
 from pathlib import Path
@@ -10,7 +10,7 @@ from nmt.config.schema import TokenizerConfig
 from nmt.decoding.translator import Translation
 from nmt.extras.analysis.leaks import TrainingOverlap
 from nmt.extras.analysis.results import Translated
-from nmt.extras.analysis.warnings import (
+from nmt.extras.analysis.sentences import (
     DESCRIPTIONS,
     doubles,
     output_warnings,
