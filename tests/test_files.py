@@ -36,6 +36,11 @@ def age(path: Path, seconds: float = 100) -> Path:
     return path
 
 
+def make(folder: Path, content: str) -> None:
+    with replacing_folder(folder) as building:
+        (building / "file").write_text(content)
+
+
 # One file
 
 
@@ -54,13 +59,12 @@ def test_what_killed_processes_left_is_deleted_by_the_next_write(tmp_path: Path)
     (tmp_path / ".a.4567abcd.tmp").touch()  # another process is writing it
     write_text(tmp_path / "a", "new")
     assert names(tmp_path) == [".a.4567abcd.tmp", ".a.notes.tmp", ".b.a.0123abcd.tmp", "a"]
-    (tmp_path / ".data.0123abcd.tmp").mkdir()
-    (tmp_path / ".data.0123abcd.tmp" / "file").touch()
-    age(tmp_path / ".data.0123abcd.tmp")
+    left = tmp_path / ".data.0123abcd.tmp"
+    make(left, "half")
+    age(left)
     with new_folder(tmp_path / "data"):
         pass
-    assert names(tmp_path)[-2:] == ["a", "data"]
-    assert not (tmp_path / ".data.0123abcd.tmp").exists()
+    assert not left.exists()
 
 
 @pytest.mark.parametrize(
@@ -110,19 +114,17 @@ def test_windows_synchronizes_no_folder_and_only_what_is_open_for_writing(
 # Folders
 
 
-def make(folder: Path, content: str) -> None:
-    with replacing_folder(folder) as building:
-        (building / "file").write_text(content)
+def state(folder: Path) -> tuple[list[str], str]:
+    """All names, and the text of data/file."""
+    return names(folder), (folder / "data" / "file").read_text()
 
 
 def test_a_folder_replaces_the_old_one_when_it_is_complete(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
     make(tmp_path / "data", "old")
     with replacing_folder(tmp_path / "data") as building:
         (building / "file").write_text("new")
         assert (tmp_path / "data" / "file").read_text() == "old"
-    assert names(tmp_path) == ["data"]
-    assert (tmp_path / "data" / "file").read_text() == "new"
+    assert state(tmp_path) == (["data"], "new")
 
 
 @pytest.mark.parametrize("fill", [replacing_folder, new_folder])
@@ -156,16 +158,15 @@ def test_an_error_leaves_nothing_half_written(
         with pytest.raises(error), fill(tmp_path / name) as building:  # noqa: PT012
             (building if fill == replacing else building / "file").write_text("half")
             raise error
-    assert names(tmp_path) == ["data", "file"]
-    assert (tmp_path / "data" / "file").read_text() == (tmp_path / "file").read_text() == "old"
+    assert state(tmp_path) == (["data", "file"], "old")
+    assert (tmp_path / "file").read_text() == "old"
 
 
 def test_a_new_folder_replaces_no_other(tmp_path: Path) -> None:
     make(tmp_path / "data", "old")
     with pytest.raises(OSError, match="data"), new_folder(tmp_path / "data") as building:
         (building / "file").write_text("new")
-    assert names(tmp_path) == ["data"]
-    assert (tmp_path / "data" / "file").read_text() == "old"
+    assert state(tmp_path) == (["data"], "old")
 
 
 def test_a_failing_rename_puts_the_old_one_back(
@@ -183,8 +184,7 @@ def test_a_failing_rename_puts_the_old_one_back(
     with pytest.raises(PermissionError):
         make(tmp_path / "data", "new")
     monkeypatch.undo()
-    assert names(tmp_path) == ["data"]
-    assert (tmp_path / "data" / "file").read_text() == "old"
+    assert state(tmp_path) == (["data"], "old")
 
 
 def test_ctrl_c_waits_until_the_old_folder_is_deleted(
@@ -201,8 +201,7 @@ def test_ctrl_c_waits_until_the_old_folder_is_deleted(
     monkeypatch.setattr(shutil, "rmtree", interrupt_twice)
     with pytest.raises(KeyboardInterrupt):
         make(tmp_path / "data", "new")
-    assert names(tmp_path) == ["data"]
-    assert (tmp_path / "data" / "file").read_text() == "new"
+    assert state(tmp_path) == (["data"], "new")
 
 
 def test_an_old_folder_that_cannot_be_deleted_is_deleted_by_the_next_call(
@@ -212,9 +211,8 @@ def test_an_old_folder_that_cannot_be_deleted_is_deleted_by_the_next_call(
     with monkeypatch.context() as patch:  # as on a disk that has become read-only
         patch.setattr(shutil, "rmtree", lambda *_, **__: None)
         make(tmp_path / "data", "new")
-    assert (tmp_path / "data" / "file").read_text() == "new"
     recover_folder(tmp_path / "data")
-    assert names(tmp_path) == ["data"]
+    assert state(tmp_path) == (["data"], "new")
 
 
 def test_building_folders_of_killed_processes_are_deleted(tmp_path: Path) -> None:
@@ -237,8 +235,7 @@ def test_building_folders_of_killed_processes_are_deleted(tmp_path: Path) -> Non
 def test_a_kill_between_or_after_the_renames_loses_nothing(tmp_path: Path) -> None:
     make(tmp_path / ".data.replaced-0123abcd", "old")
     recover_folder(tmp_path / "data")
-    assert (tmp_path / "data" / "file").read_text() == "old"
+    assert state(tmp_path) == (["data"], "old")
     make(tmp_path / ".data.replaced-0123abcd", "older")
     recover_folder(tmp_path / "data")
-    assert names(tmp_path) == ["data"]
-    assert (tmp_path / "data" / "file").read_text() == "old"
+    assert state(tmp_path) == (["data"], "old")

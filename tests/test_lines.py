@@ -6,7 +6,9 @@ import os
 import sys
 import threading
 import tracemalloc
+from collections.abc import Iterator
 from io import BufferedReader, RawIOBase
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -19,7 +21,7 @@ from nmt.errors import DataError
 from nmt.lines import read_lines, read_raw_lines, read_text_lines, stream_lines, write_lines
 from tests.data.packing import PACKERS, Packer, archive, plain, zipped, zstandard_packed
 
-LINES = [str(number**7).encode() for number in range(20_000)]
+LINES = [str(number**7).encode() for number in range(12_000)]
 
 
 @pytest.mark.parametrize(
@@ -111,13 +113,6 @@ def test_a_zip_with_a_password_is_refused(tmp_path: Path) -> None:
     assert_refused(plain(path, bytes(content)), r"a\.txt cannot be unpacked \(.*password")
 
 
-def test_endless_lines_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BLOCK_BYTES", 10)
-    monkeypatch.setattr(module, "MAX_LINE_BYTES", 100)
-    path = plain(tmp_path / "b.txt", b"a\nb\n" + b"x" * 1000)
-    assert_refused(path, "line 3 has more than 100 bytes, so this is not a text file")
-
-
 @pytest.mark.parametrize("pack", PACKERS)
 def test_compressed_files_are_read_under_any_name(tmp_path: Path, pack: Packer) -> None:
     path = pack(tmp_path / "deu.txt", b"\n".join(LINES) + b"\n")
@@ -135,7 +130,9 @@ def test_compressed_files_may_be_joined(tmp_path: Path, pack: Packer) -> None:
 
 @pytest.mark.parametrize("pack", PACKERS)
 def test_a_small_file_of_gigabytes_needs_little_memory(tmp_path: Path, pack: Packer) -> None:
-    path = pack(tmp_path / "bomb", b"0" * (1 << 27))
+    part = 1 << (27 if pack is zipped else 24)  # the other files may be joined, which is faster
+    path = pack(tmp_path / "bomb", b"0" * part)
+    path.write_bytes(path.read_bytes() * ((1 << 27) // part))
     tracemalloc.start()
     try:
         assert_refused(path, "line 1 has more than 16,777,216 bytes, so this is not a text file")
@@ -157,9 +154,8 @@ def test_memory_that_the_file_asks_for_is_limited(tmp_path: Path) -> None:
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = zstandard_packed(tmp_path / "a", b"text\n")
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    assert_refused(
-        path, r'reading .zst needs the package zstandard; run: pip install "nmt\[formats\]"'
-    )
+    message = r'reading .zst needs the package zstandard; run: pip install "nmt\[formats\]"'
+    assert_refused(path, message)
 
 
 @pytest.mark.parametrize(
@@ -174,8 +170,7 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_lines_end_with_line_feeds_only(tmp_path: Path, content: bytes, lines: list[str]) -> None:
-    (tmp_path / "file").write_bytes(content)
-    assert read_lines(tmp_path / "file") == lines
+    assert read_lines(plain(tmp_path / "file", content)) == lines
 
 
 def test_written_lines_are_utf8_with_line_feeds_only(tmp_path: Path) -> None:
@@ -189,34 +184,33 @@ def test_written_lines_are_utf8_with_line_feeds_only(tmp_path: Path) -> None:
         (b"one\nSch\xf6n\n", ", line 2: not UTF-8 (invalid start byte at byte 4); write it again"),
         (b"\xef\xbb\xbf\xff", ", line 1: not UTF-8 (invalid start byte at byte 1); write it again"),
         (b"one\ntwo", ", line 2: the file is cut off here; write it again"),
-        (None, ": no such file; write it again"),
     ],
 )
 def test_the_message_says_what_is_wrong_and_what_to_do(
-    tmp_path: Path, content: bytes | None, message: str
+    tmp_path: Path, content: bytes, message: str
 ) -> None:
-    path = tmp_path / "file"
-    if content is not None:
-        path.write_bytes(content)
+    path = plain(tmp_path / "file", content)
     with pytest.raises(DataError) as caught:
         read_lines(path, advice="write it again", needs_final_line_feed=True)
     assert str(caught.value) == f"{path}{message}"
 
 
-def test_a_folder_has_no_lines(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"is a folder, not a file$"):
-        read_lines(tmp_path)
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("absent", "absent: no such file; write it again$"),
+        ("", "is a folder, not a file$"),
+        ("file/below", r"cannot be read \(Not a directory\); write it again$"),
+    ],
+)
+def test_what_is_no_file_has_no_lines(tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(DataError, match=r"cannot be read \(Not a directory\)$"):
-        read_lines(tmp_path / "file" / "below")
+    with pytest.raises(DataError, match=message):
+        read_lines(tmp_path / name, advice="write it again")
 
 
-def read_stream(content: bytes) -> list[str]:
-    return [
-        line
-        for batch in stream_lines(BufferedReader(io.BytesIO(content)), "memory")
-        for line in batch
-    ]
+def stream(content: bytes) -> Iterator[list[str]]:
+    return stream_lines(BufferedReader(io.BytesIO(content)), "in.txt")
 
 
 @given(
@@ -228,11 +222,12 @@ def read_stream(content: bytes) -> list[str]:
 )
 def test_every_line_comes_once(texts: list[str], is_ended: bool) -> None:
     content = "\n".join(texts) + "\n" * is_ended
-    assert read_stream(content.encode()) == (texts if is_ended or texts[-1] else texts[:-1])
+    lines = [*chain.from_iterable(stream(content.encode()))]
+    assert lines == (texts if is_ended or texts[-1] else texts[:-1])
 
 
 def test_the_lines_before_a_bad_one_are_yielded() -> None:
-    batches = stream_lines(BufferedReader(io.BytesIO(b"a\nb\nSch\xf6n\nd\n")), "in.txt")
+    batches = stream(b"a\nb\nSch\xf6n\nd\n")
     assert next(batches) == ["a", "b"]
     with pytest.raises(
         DataError, match=r"^in\.txt, line 3: not UTF-8 \(invalid start byte at byte 4\)$"
@@ -242,8 +237,7 @@ def test_the_lines_before_a_bad_one_are_yielded() -> None:
 
 @pytest.mark.parametrize("end", [b"", b"\n"])
 def test_a_line_without_end_does_not_fill_the_memory(end: bytes) -> None:
-    content = b"a\n" + b"x" * (3 * module.MAX_STREAMED_BYTES) + end
-    batches = stream_lines(BufferedReader(io.BytesIO(content)), "in.txt")
+    batches = stream(b"a\n" + b"x" * (3 * module.MAX_STREAMED_BYTES) + end)
     assert next(batches) == ["a"]
     with pytest.raises(
         DataError, match="line 2: longer than 1,048,576 bytes; put each sentence on its own line"

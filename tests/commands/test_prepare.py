@@ -1,9 +1,11 @@
 """`nmt prepare` from end to end: its files, its report, and the same result each time."""
 
+import gzip
 import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,17 +15,32 @@ import numpy as np
 import pytest
 
 from nmt.commands import prepare
-from nmt.data.corpus import Corpus, read_sentences
+from nmt.data import corpus
+from nmt.data.corpus import Corpus, read_sentences, restore_texts
 from nmt.data.manifest import PREPARED_FILES, load_manifest
 from nmt.data.splitting import sentence_key
+from nmt.errors import DataError, NmtError
+from nmt.extras.runs import check as doctor
+from nmt.lines import write_lines
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
 from tests.toy import configure, contents, sentence_pairs, write_table
 
+PAIRS = sentence_pairs()
+Toy = tuple[Path, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Toy:
+    """The prepared folder of the table, and what `prepare.run` returns."""
+    base = tmp_path_factory.mktemp("base")
+    table = write_table(base / "deu.txt", PAIRS)
+    return base / "toy", prepare.run(configure(table), base / "toy")
+
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    return write_table(tmp_path / "deu.txt", sentence_pairs())
+    return write_table(tmp_path / "deu.txt", PAIRS)
 
 
 @pytest.mark.parametrize("kind", ["words", "bpe", "unigram", "characters"])
@@ -31,17 +48,12 @@ def test_everything_is_there_and_fits_together(tmp_path: Path, table: Path, kind
     config = configure(table, tokenizer={"kind": kind, "size": 60})
     folder = tmp_path / "toy"
     manifest = prepare.run(config, folder)
-    assert load_manifest(folder) == {
-        key: manifest[key] for key in manifest if key not in ("folder", "already_prepared")
-    }
-    assert {name: split["pairs"] for name, split in manifest["splits"].items()} == {
-        "train": 488,
-        "dev": 40,
-        "test": 60,
-    }
+    assert {**load_manifest(folder), "folder": str(folder), "already_prepared": False} == manifest
+    n_pairs = {name: split["pairs"] for name, split in manifest["splits"].items()}
+    assert n_pairs == {"train": 488, "dev": 40, "test": 60}
     for split in ("dev", "test"):
         src, tgt = (read_sentences(folder, split, side) for side in ("src", "tgt"))
-        assert set(zip(src, tgt, strict=True)) <= set(sentence_pairs())
+        assert set(zip(src, tgt, strict=True)) <= set(PAIRS)
     for side, language in (("src", "en"), ("tgt", "de")):
         tokenizer = load_tokenizer(config.tokenizer, language, side, folder)  # type: ignore[arg-type]
         vocabulary = Vocabulary.load(folder / f"{side}.vocab.txt")
@@ -51,9 +63,7 @@ def test_everything_is_there_and_fits_together(tmp_path: Path, table: Path, kind
         for split in ("dev", "test"):
             lines = read_sentences(folder, split, side)
             sentences = getattr(Corpus.load(folder, split), side)
-            assert [
-                tokenizer.join(vocabulary.tokens(sentences[row])) for row in range(len(sentences))
-            ] == lines
+            assert [*restore_texts(sentences, tokenizer, vocabulary)] == lines
             assert manifest["splits"][split][side]["tokens"] == sentences.lengths.sum()
             assert manifest["splits"][split][side]["longest"] == sentences.lengths.max()
     assert manifest["ceiling"]["score"] == 100
@@ -61,9 +71,10 @@ def test_everything_is_there_and_fits_together(tmp_path: Path, table: Path, kind
     assert set(contents(folder)) <= PREPARED_FILES
 
 
-def test_the_splits_share_no_sentence_and_the_report_says_so(tmp_path: Path, table: Path) -> None:
-    folder = tmp_path / "toy"
-    manifest = prepare.run(configure(table), folder)
+def test_the_splits_share_no_sentence_and_the_report_says_so(
+    toy: Toy,
+) -> None:
+    folder, manifest = toy
     assert all(count == 0 for pair in manifest["overlap"].values() for count in pair.values())
     assert set(manifest["overlap"]) == {"train-dev", "train-test", "dev-test"}
     held_out = [
@@ -78,10 +89,7 @@ def test_the_splits_share_no_sentence_and_the_report_says_so(tmp_path: Path, tab
 
 def test_every_pair_is_accounted_for(tmp_path: Path, table: Path) -> None:
     with table.open("ab") as file:
-        file.write(
-            "one column\n\xff".encode("latin-1")
-            + b"\n\tx\nThe dog sees the dog.\t Der Hund sieht den Hund.\n"
-        )
+        file.write(b"one column\n\xff\n\tx\nThe dog sees the dog.\t Der Hund sieht den Hund.\n")
     manifest = prepare.run(configure(table, data={"max_pairs": 500}), tmp_path / "toy")
     counts = manifest["counts"]
     nonzero = {reason: count for reason, count in counts["dropped"].items() if count}
@@ -101,22 +109,19 @@ def test_every_pair_is_accounted_for(tmp_path: Path, table: Path) -> None:
 def test_the_number_of_workers_changes_nothing(
     tmp_path: Path, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    tokenizer = {"kind": "bpe", "size": 60}
+    prepare.run(configure(table, tokenizer=tokenizer), tmp_path / "whole")
     monkeypatch.setattr("nmt.data.reading.CHUNK_ROWS", 50)
     monkeypatch.setattr("nmt.data.encoding.CHUNK_ROWS", 50)
     for workers in (1, 3):
-        prepare.run(
-            configure(table, tokenizer={"kind": "bpe", "size": 60}, data={"workers": workers}),
-            tmp_path / str(workers),
-        )
-    assert contents(tmp_path / "1") == contents(tmp_path / "3")
-    monkeypatch.undo()
-    prepare.run(configure(table, tokenizer={"kind": "bpe", "size": 60}), tmp_path / "whole")
-    assert contents(tmp_path / "1") == contents(tmp_path / "whole")
+        folder = tmp_path / str(workers)
+        prepare.run(configure(table, tokenizer=tokenizer, data={"workers": workers}), folder)
+        assert contents(folder) == contents(tmp_path / "whole")
 
 
 def test_the_order_of_the_input_changes_no_split(tmp_path: Path, table: Path) -> None:
     prepare.run(configure(table, data={"max_pairs": 400}), tmp_path / "one")
-    pairs = sentence_pairs()
+    pairs = [*PAIRS]
     random.Random(1).shuffle(pairs)
     prepare.run(configure(write_table(table, pairs), data={"max_pairs": 400}), tmp_path / "other")
     one, other = contents(tmp_path / "one"), contents(tmp_path / "other")
@@ -159,59 +164,35 @@ def test_both_directions_can_have_the_same_split_and_vocabularies(
 ) -> None:
     sections = {"tokenizer": {"kind": "bpe", "size": 60}, "vocabulary": {"joint": joint}}
     prepare.run(configure(table, data={"max_pairs": 400}, **sections), tmp_path / "en-de")
-    data = {
-        "direction": "de-en",
-        "max_pairs": 400,
-        "split": {"dev": 40, "test": 60, "direction": "en-de"},
-    }
+    split = {"dev": 40, "test": 60, "direction": "en-de"}
+    data = {"direction": "de-en", "max_pairs": 400, "split": split}
     like = {"vocabulary": {"joint": joint, "like": str(tmp_path / "en-de")}}
     prepare.run(configure(table, data=data, **sections | like), tmp_path / "de-en")
     forward, backward = contents(tmp_path / "en-de"), contents(tmp_path / "de-en")
     opposite = {"src": "tgt", "tgt": "src"}
-    assert {
-        re.sub("src|tgt", lambda side: opposite[side[0]], name): text
-        for name, text in backward.items()
-    } == forward
+    renamed = {re.sub("src|tgt", lambda side: opposite[side[0]], name): name for name in backward}
+    assert {name: backward[old] for name, old in renamed.items()} == forward
     assert joint == (forward["src.vocab.txt"] == forward["tgt.vocab.txt"])
     data["split"] = {"dev": 40, "test": 60}
     prepare.run(configure(table, data=data, **sections), tmp_path / "other")
-    assert read_sentences(tmp_path / "other", "dev", "tgt") != read_sentences(
-        tmp_path / "en-de", "dev", "src"
-    )
+    assert contents(tmp_path / "other")["dev.tgt.txt"] != forward["dev.src.txt"]
 
 
-@pytest.fixture
-def given(tmp_path: Path) -> dict[str, Any]:
-    """Line-aligned files for train, dev and test; dev shares a source with train."""
+def test_dev_and_test_files_are_used_whole_and_their_overlap_is_reported(tmp_path: Path) -> None:
+    """dev shares a source with train."""
+    stop = ("Stop!", "Halt!")
     sets = {
-        "source": [
-            ("Hi.", "Hallo!"),
-            ("Run!", "Lauf!"),
-            ("Stop!", "Halt!"),
-            ("Stop!", "Halt!"),
-            ("Who?", ""),
-        ],
+        "source": [("Hi.", "Hallo!"), ("Run!", "Lauf!"), stop, stop, ("Who?", "")],
         "dev": [("hi", "Guten Tag!"), ("  Who?", "")],
         "test": [("Go.", "Geh."), ("Go.", "Geh.")],
     }
+    data: dict[str, Any] = {}
     for name, pairs in sets.items():
-        for language, lines in zip(("en", "de"), zip(*pairs, strict=True), strict=True):
-            (tmp_path / f"{name}.{language}").write_text(
-                "".join(f"{line}\n" for line in lines), encoding="utf-8"
-            )
-    return {
-        name: {
-            "format": "lines",
-            "files": {language: str(tmp_path / f"{name}.{language}") for language in ("en", "de")},
-        }
-        for name in sets
-    }
-
-
-def test_dev_and_test_files_are_used_whole_and_their_overlap_is_reported(
-    tmp_path: Path, given: dict[str, Any]
-) -> None:
-    manifest = prepare.run(configure(Path(), data=given), tmp_path / "toy")
+        files = {language: tmp_path / f"{name}.{language}" for language in ("en", "de")}
+        for path, lines in zip(files.values(), zip(*pairs, strict=True), strict=True):
+            write_lines(path, lines)
+        data[name] = {"format": "lines", "files": files}
+    manifest = prepare.run(configure(Path(), data=data), tmp_path / "toy")
     assert [split["pairs"] for split in manifest["splits"].values()] == [3, 2, 2]
     assert read_sentences(tmp_path / "toy", "dev", "src") == ["hi", "Who?"]
     assert read_sentences(tmp_path / "toy", "dev", "tgt") == ["Guten Tag!", ""]
@@ -219,28 +200,27 @@ def test_dev_and_test_files_are_used_whole_and_their_overlap_is_reported(
     assert manifest["overlap"]["train-dev"] == {"src": 1, "tgt": 0}
     assert manifest["naive_leak"] is None
     assert [item["role"] for item in manifest["inputs"]] == [
-        f"{name}.{end}" for name in given for end in ("en", "de")
+        f"{name}.{end}" for name in sets for end in ("en", "de")
     ]
     assert "1 between the splits: train-dev 1 source, 0 target" in prepare.summary(manifest)
     assert len(Corpus.load(tmp_path / "toy", "dev").tgt[1]) == 0
 
 
-def test_the_summary_is_a_short_table(tmp_path: Path, table: Path) -> None:
-    lines = prepare.summary(prepare.run(configure(table), tmp_path / "toy")).splitlines()
-    assert len(lines) < 25
-    assert max(map(len, lines)) < 132
-    text = "\n".join(lines)
+def test_the_summary_is_a_short_table(toy: Toy) -> None:
+    text = prepare.summary(toy[1])
+    assert len(text.splitlines()) < 25
+    assert max(map(len, text.splitlines())) < 132
     for part in (
         "pairs read          588",
         "shared sentences    0 between the splits",
         "would leak a training sentence into",
         "best possible BLEU  100.00",
-        str(tmp_path / "toy"),
+        str(toy[0]),
     ):
         assert part in text
 
 
-def test_text_is_utf8_whatever_the_locale(tmp_path: Path, table: Path) -> None:
+def test_text_is_utf8_whatever_the_locale(tmp_path: Path, table: Path, toy: Toy) -> None:
     script = (
         "from pathlib import Path; from nmt.commands import prepare\n"
         "from nmt.config.load import load_config\n"
@@ -252,8 +232,7 @@ def test_text_is_utf8_whatever_the_locale(tmp_path: Path, table: Path) -> None:
     subprocess.run(
         [sys.executable, "-c", script], check=True, env=environment, cwd=Path(__file__).parents[2]
     )
-    prepare.run(configure(table), tmp_path / "here")
-    assert contents(tmp_path / "toy") == contents(tmp_path / "here")
+    assert contents(tmp_path / "toy") == contents(toy[0])
     assert "König" in (tmp_path / "toy" / "dev.tgt.txt").read_text(encoding="utf-8")
 
 
@@ -267,3 +246,200 @@ def test_progress_bars_are_optional(
     assert output == ""
     assert "read" in errors
     assert "tokenize" in errors
+
+
+# Several files, several sources, and many shards
+
+
+@pytest.fixture
+def pair_of_sources(tmp_path: Path) -> dict[str, Any]:
+    """A large source, and a small one that repeats a tenth of it and shares sentences with it."""
+    small = [
+        *PAIRS[:20],
+        *((src, f"{tgt} Ja.") for src, tgt in PAIRS[20:40]),
+        *((f"{src} Yes.", tgt) for src, tgt in PAIRS[40:60]),
+    ]
+    small += [(f"Number {number} is free.", f"Nummer {number} ist frei.") for number in range(40)]
+    paths = (
+        write_table(tmp_path / "large.txt", PAIRS[:500]),
+        write_table(tmp_path / "small.txt", small),
+    )
+    return {path.stem: {"path": str(path), "format": "manythings"} for path in paths}
+
+
+def mixed(sources: dict[str, Any], **data: Any) -> Any:
+    return configure(Path(), data={"source": {}, "sources": sources, **data})
+
+
+def training_pairs(folder: Path) -> list[tuple[str, str]]:
+    train = Corpus.load(folder, "train")
+    src, tgt = (Vocabulary.load(folder / f"{side}.vocab.txt") for side in ("src", "tgt"))
+    return [
+        ("".join(src.tokens(train.src[row])), "".join(tgt.tokens(train.tgt[row])))
+        for row in range(len(train))
+    ]
+
+
+def test_parts_of_a_file_are_prepared_as_the_whole(tmp_path: Path, toy: Toy) -> None:
+    (tmp_path / "parts").mkdir()
+    for number in range(6):
+        part = write_table(tmp_path / "part.txt", PAIRS[100 * number : 100 * number + 100])
+        (tmp_path / "parts" / f"{number}.gz").write_bytes(gzip.compress(part.read_bytes()))
+    pattern = {"format": "manythings", "path": str(tmp_path / "parts" / "*.gz")}
+    config = configure(Path(), data={"source": pattern})
+    manifest = prepare.run(config, tmp_path / "from-parts")
+    assert contents(toy[0]) == contents(tmp_path / "from-parts")
+    roles = [f"source {number}" for number in range(1, 7)]
+    assert [each["role"] for each in manifest["inputs"]] == roles
+    assert prepare.run(config, tmp_path / "from-parts")["already_prepared"]
+    (tmp_path / "parts" / "5.gz").unlink()
+    with pytest.raises(DataError, match=r"it was made from 6 input files, now there are 5"):
+        prepare.run(config, tmp_path / "from-parts")
+
+
+def test_a_bad_line_of_a_part_is_named_with_its_file(tmp_path: Path) -> None:
+    paths = [
+        write_table(tmp_path / f"{number}.txt", PAIRS[number * 200 : number * 200 + 200])
+        for number in (0, 1)
+    ]
+    with paths[1].open("ab") as file:
+        file.write(b"one column\n")
+    source = {"format": "manythings", "path": [str(path) for path in paths]}
+    manifest = prepare.run(configure(Path(), data={"source": source}), tmp_path / "toy")
+    assert manifest["counts"]["unreadable_lines"] == {"too few columns": [f"{paths[1]}:201"]}
+    assert f"(line {paths[1]}:201)" in prepare.summary(manifest)
+    paths[0].write_bytes(gzip.compress(paths[0].read_bytes())[:-9])
+    with pytest.raises(DataError, match=r"0\.txt: is truncated or damaged"):
+        prepare.run(configure(Path(), data={"source": source}), tmp_path / "other")
+
+
+def test_json_lines_give_the_same_data(tmp_path: Path, toy: Toy) -> None:
+    path = tmp_path / "pairs.jsonl"
+    write_lines(path, (json.dumps({"translation": {"en": src, "de": tgt}}) for src, tgt in PAIRS))
+    source = {"format": "jsonl", "path": str(path)}
+    prepare.run(configure(Path(), data={"source": source}), tmp_path / "toy")
+    assert contents(tmp_path / "toy") == contents(toy[0])
+
+
+def test_aligned_files_give_the_same_data(tmp_path: Path, toy: Toy) -> None:
+    files: dict[str, list[Path]] = {"en": [], "de": []}
+    for part, pairs in (("a", PAIRS[:100]), ("b", PAIRS[100:])):
+        for language, texts in zip(files, zip(*pairs, strict=True), strict=True):
+            files[language].append(tmp_path / f"{part}.{language}")
+            write_lines(files[language][-1], texts)
+    config = configure(Path(), data={"source": {"format": "lines", "files": files}})
+    prepare.run(config, tmp_path / "toy")
+    assert contents(tmp_path / "toy") == contents(toy[0])
+
+
+def test_sources_without_shares_are_one_corpus(tmp_path: Path, toy: Toy) -> None:
+    half = len(PAIRS) // 2
+    paths = (
+        write_table(tmp_path / "a.txt", PAIRS[:half]),
+        write_table(tmp_path / "b.txt", PAIRS[half:]),
+    )
+    manifest = prepare.run(
+        mixed({path.stem: {"path": str(path)} for path in paths}), tmp_path / "two"
+    )
+    assert contents(toy[0]) == contents(tmp_path / "two")
+    counts = manifest["counts"]["sources"]
+    assert [counts[name]["read"] for name in "ab"] == [half, len(PAIRS) - half]
+    for split, key in (("train", "training"), ("dev", "dev"), ("test", "test")):
+        assert sum(source[key] for source in counts.values()) == manifest["splits"][split]["pairs"]
+    assert [each["role"] for each in manifest["inputs"]] == ["sources.a", "sources.b"]
+    assert "  a                 294 read, 294 kept; " in prepare.summary(manifest)
+
+
+def test_shares_repeat_small_sources_and_sample_large_ones(
+    tmp_path: Path, pair_of_sources: dict[str, Any]
+) -> None:
+    prepare.run(mixed(pair_of_sources), tmp_path / "plain")
+    plain = training_pairs(tmp_path / "plain")
+    pair_of_sources["small"]["share"] = 0.5
+    manifest = prepare.run(mixed(pair_of_sources), tmp_path / "mixed")
+    counts = manifest["counts"]["sources"]
+    pairs = training_pairs(tmp_path / "mixed")
+    assert len(pairs) == len(plain) == manifest["splits"]["train"]["pairs"]
+    assert set(pairs) < set(plain)
+    assert abs(counts["small"]["training"] - len(pairs) / 2) <= 1
+    copies = [pairs.count(pair) for pair in dict.fromkeys(plain)][-counts["small"]["train_pairs"] :]
+    assert max(copies) - min(copies) <= 1
+    assert sum(copies) == counts["small"]["training"]
+    assert re.search(
+        r"training pairs \((50.0|49.9|50.1)%, each [\d.]+ times on average\)",
+        prepare.summary(manifest),
+    )
+    prepare.run(mixed(pair_of_sources), tmp_path / "again")
+    assert contents(tmp_path / "mixed") == contents(tmp_path / "again")
+
+
+def test_a_temperature_makes_sources_more_equal(
+    tmp_path: Path, pair_of_sources: dict[str, Any]
+) -> None:
+    parts = []
+    for temperature in (1, 2, 1000):
+        manifest = prepare.run(
+            mixed(pair_of_sources, temperature=temperature), tmp_path / str(temperature)
+        )
+        counts = manifest["counts"]["sources"]
+        parts.append(counts["small"]["training"] / manifest["splits"]["train"]["pairs"])
+        large, small = counts["large"]["train_pairs"], counts["small"]["train_pairs"]
+        expected = small ** (1 / temperature) / (
+            large ** (1 / temperature) + small ** (1 / temperature)
+        )
+        assert parts[-1] == pytest.approx(expected, abs=0.01)
+    assert parts == sorted(parts)
+
+
+def test_no_sentence_leaks_across_sources(tmp_path: Path, pair_of_sources: dict[str, Any]) -> None:
+    for name, split in (("all", {}), ("small", {"source": "small", "dev": 5, "test": 5})):
+        config = mixed(pair_of_sources, temperature=3, split={"dev": 20, "test": 20, **split})
+        manifest = prepare.run(config, tmp_path / name)
+        assert all(count == 0 for pair in manifest["overlap"].values() for count in pair.values())
+        keys = [
+            {sentence_key(text) for text in read_sentences(tmp_path / name, part, "src")}
+            for part in ("dev", "test")
+        ]
+        assert keys[0].isdisjoint(keys[1])
+    counts = manifest["counts"]["sources"]
+    held_out = {name: (count["dev"], count["test"]) for name, count in counts.items()}
+    assert held_out == {"large": (0, 0), "small": (5, 5)}
+
+
+def test_a_source_of_nothing_new_cannot_have_a_share(tmp_path: Path) -> None:
+    paths = write_table(tmp_path / "a.txt", PAIRS), write_table(tmp_path / "b.txt", PAIRS[:50])
+    sources: dict[str, Any] = {path.stem: {"path": str(path)} for path in paths}
+    sources["b"]["share"] = 0.1
+    with pytest.raises(
+        DataError,
+        match=r"data\.sources\.b\.share: none of its pairs is left for training; remove the source",
+    ):
+        prepare.run(mixed(sources), tmp_path / "toy")
+
+
+def test_shards_hold_the_same_data(
+    tmp_path: Path, table: Path, toy: Toy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpus, "SHARD_SENTENCES", 100)
+    many = prepare.run(configure(table), tmp_path / "many")
+    assert len([name for name in many["files"] if name.startswith("train-")]) == 5 * 4
+    assert training_pairs(toy[0]) == training_pairs(tmp_path / "many")
+    assert toy[1]["splits"] == many["splits"]
+    doctor.command(tmp_path / "many")
+    assert prepare.run(configure(table), tmp_path / "many")["already_prepared"]
+    prepare.run(configure(table), tmp_path / "many", overwrite=True)
+
+
+def test_doctor_reads_large_files_too(
+    tmp_path: Path, toy: Toy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shutil.copytree(toy[0], tmp_path / "toy")
+    path = folder / "train.src.npy"
+    ids = np.load(path)
+    random.Random(1).shuffle(ids)
+    np.save(path, ids)
+    for module in ("corpus", "manifest"):
+        monkeypatch.setattr(f"nmt.data.{module}.MAX_HASHED_BYTES", 1000)
+    Corpus.load(folder, "train")
+    with pytest.raises(NmtError, match=r"^damaged: contents$"):
+        doctor.command(folder)
