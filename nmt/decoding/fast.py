@@ -7,18 +7,18 @@ word's embedding is always the same, so a table holds it for the whole vocabular
 H units, G gates.
 """
 
+import warnings
 from collections.abc import Callable
 from copy import copy
 from functools import cache
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from nmt.config.schema import Precision
-from nmt.decoding import int8
-from nmt.decoding.int8 import Int8Linear
+from nmt.errors import ConfigError
 from nmt.model.decoder import Decoder, Readout
 from nmt.model.recurrent import (
     ALL_LAYERS,
@@ -56,7 +56,7 @@ def for_search(model: Seq2Seq, precision: Precision = "float32") -> Seq2Seq:
         ConfigError: this machine or this build of torch does not support the precision.
     """
     if precision == "int8":
-        int8.check_available(model.device)
+        check_int8(model.device)
     elif model.device.type != "cpu":
         return model
     pack: PackFn = Int8Linear.of if precision == "int8" else PackedLinear.of
@@ -139,6 +139,83 @@ def operators_work() -> bool:
     except (AttributeError, RuntimeError, TypeError):
         return False
     return torch.allclose(product, rows @ weight.t(), atol=1e-4)
+
+
+class Int8Linear(nn.Module):
+    """y = x W^T + b in 8-bit integers, on a CPU (dynamic quantization).
+
+    Each row of W is divided by its own scale and rounded once; the inputs are rounded at each
+    product with one scale for all of them. Sums have 32 bits.
+
+    Args:
+        rows: [O, I], 8-bit integers. scales: [O], so that W is rows * scales. bias: [O].
+    """
+
+    def __init__(self, rows: Tensor, scales: Tensor, bias: Tensor | None) -> None:
+        super().__init__()
+        self.rows, self.scales = rows, scales
+        self.bias = torch.zeros_like(scales) if bias is None else bias
+        self.packed = _pack_int8(rows)
+
+    @classmethod
+    def of(cls, linear: nn.Linear) -> Self:
+        """The rounded form of a layer."""
+        bias: Tensor | None = linear.bias
+        return cls(*round_rows(linear.weight.detach()), None if bias is None else bias.detach())
+
+    def select(self, ids: Tensor) -> "Int8Linear":
+        """A layer with only the outputs `ids` [v], in that order."""
+        return Int8Linear(self.rows[ids], self.scales[ids], self.bias[ids])
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """[..., I] -> [..., O]."""
+        sums = _multiply_int8(inputs, self.packed)
+        return torch.addcmul(self.bias, sums, self.scales, out=sums)
+
+
+def round_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """[O, I] -> the rounded rows as 8-bit integers, and the scale [O] of each row."""
+    scales = weight.abs().amax(1).clamp_min(torch.finfo(weight.dtype).tiny) / 127
+    return (weight / scales.unsqueeze(1)).round().to(torch.int8), scales
+
+
+def check_int8(device: torch.device) -> None:
+    """Raises: ConfigError if this device or this build of torch cannot multiply 8-bit integers."""
+    if device.type != "cpu":
+        raise ConfigError(
+            f"decoding.precision: int8 computes on the CPU, not on {device.type}; use --device "
+            "cpu, or float32"
+        )
+    if torch.backends.quantized.engine == "none" or not int8_works():
+        raise ConfigError(
+            "decoding.precision: this build of torch cannot multiply 8-bit integers; set it to "
+            "float32"
+        )
+
+
+@cache
+def int8_works() -> bool:
+    """Whether this build of torch has the (partly private) operators, and they are correct."""
+    rows = torch.tensor([[1, -127, 3], [127, 2, 0]], dtype=torch.int8)
+    try:
+        # torch warns once that its quantized tensors will be removed.
+        with warnings.catch_warnings(action="ignore"), torch.inference_mode():
+            product = _multiply_int8(torch.eye(3), _pack_int8(rows))
+    except (AttributeError, RuntimeError, TypeError):
+        return False
+    return torch.allclose(product, rows.t().float(), atol=1)
+
+
+def _pack_int8(rows: Tensor) -> Any:
+    # Without the scales: torch would read them one by one, which takes longer than everything else
+    # for a shortlist's matrix.
+    tensor = torch._make_per_tensor_quantized_tensor(rows, 1.0, 0)
+    return torch.ops.quantized.linear_prepack(tensor, None)
+
+
+def _multiply_int8(inputs: Tensor, packed: Any) -> Tensor:
+    sums: Tensor = torch.ops.quantized.linear_dynamic(inputs, packed, reduce_range=True)
+    return sums
 
 
 def replace_submodules(module: Module, **submodules: nn.Module) -> Module:

@@ -15,17 +15,16 @@ from nmt import cli
 from nmt.decoding import forced as scoring
 from nmt.decoding import translator
 from nmt.run import load
-from tests import toy
 from tests.conftest import Run
 
 DOG = "The dog sees the tree."
 BAD = b"Sch\xf6n\n"
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def trained(folder: Path) -> Path:
     """A run; tests read it."""
-    return toy.train(tmp_path_factory.mktemp("trained"))
+    return folder / "run"
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,11 @@ batch.
 """
 
 from math import exp
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import strategies as st
 
 from nmt.data.batches import pad_sources
 from nmt.decoding import forced
@@ -16,10 +16,7 @@ from nmt.decoding.translator import Translator
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.load import load_translator
 from nmt.text.vocabulary import EOS, SOS
-from tests import toy
 from tests.decoding.test_translator import make_translator
-
-TEXT = st.text("ab ?", max_size=12)
 
 
 @pytest.fixture(scope="module")
@@ -77,18 +74,16 @@ def test_nothing_to_score(translator: Translator) -> None:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Translator:
-    return load_translator(toy.train(tmp_path_factory.mktemp("run")), overrides=["decoding.beam=1"])
+def trained(folder: Path) -> Translator:
+    return load_translator(folder / "run", overrides=["decoding.beam=1"])
 
 
-@pytest.fixture(scope="module")
-def pairs() -> list[tuple[str, str]]:
-    return [
-        ("The dog sees the tree.", "Der Hund sieht den Baum."),
-        ("", "Ja."),
-        ("The man knows.", "Der Mann kennt den Tisch."),
-        ("The king loves the river and the day.", ""),
-    ]
+PAIRS = [
+    ("The dog sees the tree.", "Der Hund sieht den Baum."),
+    ("", "Ja."),
+    ("The man knows.", "Der Mann kennt den Tisch."),
+    ("The king loves the river and the day.", ""),
+]
 
 
 def test_the_output_of_greedy_search_has_the_same_numbers(trained: Translator) -> None:
@@ -111,10 +106,8 @@ def test_the_output_of_greedy_search_has_the_same_numbers(trained: Translator) -
 
 
 @pytest.mark.parametrize("free", [False, True])
-def test_pairs_in_a_batch_do_not_affect_each_other(
-    trained: Translator, pairs: list[tuple[str, str]], free: bool
-) -> None:
-    for pair, scored in zip(pairs, score_pairs(trained, pairs, free_running=free), strict=True):
+def test_pairs_in_a_batch_do_not_affect_each_other(trained: Translator, free: bool) -> None:
+    for pair, scored in zip(PAIRS, score_pairs(trained, PAIRS, free_running=free), strict=True):
         (alone,) = score_pairs(trained, [pair], free_running=free)
         assert scored.attention.shape == (len(scored.tokens) + 1, len(scored.src_tokens) + 1)
         np.testing.assert_allclose(scored.attention.sum(1), 1, atol=1e-5)
@@ -122,13 +115,11 @@ def test_pairs_in_a_batch_do_not_affect_each_other(
         np.testing.assert_allclose(scored.token_log_probs, alone.token_log_probs, atol=1e-5)
 
 
-def test_only_the_first_token_is_the_same_with_free_running(
-    trained: Translator, pairs: list[tuple[str, str]]
-) -> None:
+def test_only_the_first_token_is_the_same_with_free_running(trained: Translator) -> None:
     both = [
         (np.array(scored.token_log_probs), np.array(free.token_log_probs))
         for scored, free in zip(
-            score_pairs(trained, pairs), score_pairs(trained, pairs, free_running=True), strict=True
+            score_pairs(trained, PAIRS), score_pairs(trained, PAIRS, free_running=True), strict=True
         )
     ]
     assert all(teacher[0] == pytest.approx(free[0], abs=1e-5) for teacher, free in both)

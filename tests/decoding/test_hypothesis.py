@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config.schema import DecodingConfig
-from nmt.decoding.hypothesis import LENGTH_FORMULAS, MIN_COVERAGE, hypothesis_score, upper_bound
+from nmt.decoding.hypothesis import MIN_COVERAGE, hypothesis_score, upper_bound
 
 
 def test_power_is_the_mean_at_1_and_nothing_at_0() -> None:
@@ -35,10 +35,6 @@ def test_coverage_counts_up_to_1() -> None:
         -6, 2, attention.sum(0, dtype=np.float64), DecodingConfig(coverage_penalty=0.2)
     )
     assert score == pytest.approx(-3 + 0.2 * (log(0.5) + log(MIN_COVERAGE)))
-
-
-def test_each_formula_is_of_the_configuration() -> None:
-    assert set(LENGTH_FORMULAS) == {"power", "wu"}
 
 
 options = st.builds(

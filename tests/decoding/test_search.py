@@ -3,6 +3,7 @@ real models.
 """
 
 from collections.abc import Sequence
+from itertools import product
 from math import log
 from typing import Any
 from unittest.mock import patch
@@ -329,8 +330,13 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("system", [*SYSTEMS, "ensemble"])
+@pytest.mark.parametrize(
+    ("system", "way"),
+    [
+        *product([*SYSTEMS, "ensemble"], ["beam"]),
+        *product(["local_m, heads", "coverage", "adaptive"], ["wu", "constrained", "sampling"]),
+    ],
+)
 def test_the_batch_and_the_order_do_not_matter(system: str, way: str) -> None:
     ensemble = Ensemble([make_model("coverage"), make_model("gru, bahdanau", 5)]).eval()
     model, sources = ensemble if system == "ensemble" else make_model(system), make_sources()
@@ -367,6 +373,39 @@ def test_hypotheses_have_the_probability_and_the_attention_of_the_model(system: 
             np.testing.assert_allclose(
                 hypothesis.attention, decoded.attention[0].numpy(), atol=1e-5
             )
+
+
+def test_an_ensemble_of_the_same_model_twice_is_the_model() -> None:
+    model, sources = make_model(), make_sources()
+    single = search(model, sources, DecodingConfig(beam=3), n_best=3)
+    double = search(Ensemble([model, model]).eval(), sources, DecodingConfig(beam=3), n_best=3)
+    for alone, together in zip(single, double, strict=True):
+        assert [h.ids for h in alone] == [h.ids for h in together]
+        np.testing.assert_allclose([h.log_prob for h in alone], [h.log_prob for h in together])
+
+
+def test_an_ensemble_averages_probabilities_and_attention() -> None:
+    models = [make_model("global"), make_model("gru, bahdanau", 5), make_model("adaptive", 6)]
+    (hypothesis,) = search(Ensemble(models).eval(), [[4, 7, 5]], DecodingConfig(beam=1))[0]
+    src, lengths = torch.tensor([[4, 7, 5, 3]]), torch.tensor([4])
+    output = [*hypothesis.ids, 3][: len(hypothesis.token_log_probs)]
+    with torch.inference_mode():
+        decoded = [model(src, lengths, torch.tensor([[2, *output[:-1]]])) for model in models]
+        p = np.mean(
+            [
+                model.output.log_probs(result.vectors).exp()[0].numpy()
+                for model, result in zip(models, decoded, strict=True)
+            ],
+            0,
+        )
+    np.testing.assert_allclose(
+        hypothesis.token_log_probs, np.log(p[range(len(output)), output]), atol=1e-9
+    )
+    np.testing.assert_allclose(
+        hypothesis.attention,
+        np.mean([result.attention[0].numpy() for result in decoded], 0),
+        atol=1e-6,
+    )
 
 
 def test_unknown_words_are_not_written() -> None:

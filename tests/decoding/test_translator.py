@@ -175,8 +175,8 @@ def test_a_very_long_line_is_translated() -> None:
 def test_several_threads_may_use_it(kind: str) -> None:
     translator = make_translator(kind)
     texts = [
-        [f"{'ab ' * (1 + (i + j) % 7)}{chr(97 + (i * j) % 26)} b!" for j in range(12)]
-        for i in range(8)
+        [f"{'ab ' * (1 + (i + j) % 7)}{chr(97 + (i * j) % 26)} b!" for j in range(6)]
+        for i in range(4)
     ]
     expected = [outputs(translator.translate(some)) for some in texts]
     with ThreadPoolExecutor(4) as pool:

@@ -62,7 +62,7 @@ def test_only_small_pictures_have_numbers_in_their_cells(
     assert large == []
 
 
-@pytest.mark.parametrize(("n_output", "n_source"), [(1, 1), (1, 30), (30, 1), (60, 80)])
+@pytest.mark.parametrize(("n_output", "n_source"), [(1, 1), (1, 30), (60, 80)])
 def test_any_size(tmp_path: Path, n_output: int, n_source: int) -> None:
     path = tmp_path / "a.png"
     heatmap.draw(

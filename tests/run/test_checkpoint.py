@@ -141,41 +141,22 @@ def test_the_average_is_used_if_it_is_better(tmp_path: Path, score: float, best:
     load_weights(tmp_path / "checkpoints" / best, model)
 
 
-def save_with_average(run: Path) -> tuple[Checkpoints, nn.Module]:
-    """Two checkpoints, and their average as the best, with weights of 5; returns a model with
-    weights of 6.
-    """
-    checkpoints = Checkpoints(run, keep_best=3)
-    model, _ = make()
-    for step in (1, 2):
-        save(run, step, float(step), keep_best=3)
-    for value, score in ((5.0, 9.0), (6.0, None)):
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter.fill_(value)
-        if score is not None:
-            assert checkpoints.add_average(2, model, score)
-    return checkpoints, model
-
-
-def best_weight(checkpoints: Checkpoints) -> float:
-    model, _ = make()
-    folder = checkpoints.find("best")
-    assert folder is not None
-    load_weights(folder, model)
-    return next(model.parameters()).flatten()[0].item()
-
-
 @pytest.mark.parametrize(
     ("score", "is_best", "weight"), [(0.5, False, 5.0), (9.0, False, 5.0), (9.5, True, 6.0)]
 )
 def test_a_second_average_replaces_the_first_only_if_it_is_better(
     tmp_path: Path, score: float, is_best: bool, weight: float
 ) -> None:
-    checkpoints, model = save_with_average(tmp_path)
-    assert checkpoints.add_average(2, model, score) == is_best
+    checkpoints, (model, _) = Checkpoints(tmp_path, keep_best=3), make()
+    for step in (1, 2):
+        save(tmp_path, step, float(step), keep_best=3)
+    bias = model.get_parameter("0.bias")
+    for value, its_score, expected in ((5.0, 9.0, True), (6.0, score, is_best)):
+        bias.data.fill_(value)
+        assert checkpoints.add_average(2, model, its_score) == expected
     assert [kept.score for kept in checkpoints.kept("best")] == [max(score, 9.0), 2.0, 1.0]
-    assert best_weight(checkpoints) == weight
+    load_weights(tmp_path / "checkpoints" / find(tmp_path, "best"), model)
+    assert (bias == weight).all()
 
 
 @pytest.mark.parametrize("broken", ["save_model", "save_file", "write_json"])

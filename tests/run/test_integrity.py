@@ -13,34 +13,35 @@ from tests import toy
 from tests.conftest import Run
 
 SENTENCE = "The dog sees the tree."
-READ_BY_TRANSLATE = [
-    "src.vocab.txt",
-    "tgt.vocab.txt",
-    "src.spm.model",
-    "tgt.spm.model",
-    "checksums.json",
-    "checkpoints/best.json",
-    "checkpoints/step-00000004/model.safetensors",
-    "checkpoints/step-00000004/checksums.json",
-]
-READ_BY_TRAIN = [
-    "manifest.json",
-    "checkpoints/last.json",
-    "checkpoints/step-00000004/optimizer.safetensors",
-    "checkpoints/step-00000004/progress.json",
-]
-PREPARED = [
-    "manifest.json",
-    "checksums.json",
-    *(f"{side}.{end}" for side in ("src", "tgt") for end in ("vocab.txt", "spm.model")),
-    *(
-        f"{split}.{side}.{end}"
-        for split in ("train", "dev")
-        for side in ("src", "tgt")
-        for end in ("npy", "offsets.npy")
-    ),
-    *(f"dev.{side}.txt" for side in ("src", "tgt")),
-]
+TOOLS = [f"{side}.{end}" for side in ("src", "tgt") for end in ("vocab.txt", "spm.model")]
+CHECKPOINT = "checkpoints/step-00000004"
+NEEDED = [*TOOLS, "checkpoints/best.json", f"{CHECKPOINT}/model.safetensors"]
+TRAIN = "train -q -c {run}/config.yaml"
+# A command, and the files that it reads.
+READ = {
+    f"translate --run {{run}} {SENTENCE}": [
+        f"run/{name}" for name in (*NEEDED, "checksums.json", f"{CHECKPOINT}/checksums.json")
+    ],
+    f"{TRAIN} -o {{run}} --resume --set training.max_steps=5": [
+        "run/manifest.json",
+        "run/checkpoints/last.json",
+        f"run/{CHECKPOINT}/optimizer.safetensors",
+        f"run/{CHECKPOINT}/progress.json",
+    ],
+    f"{TRAIN} --set data.prepared={{prepared}} -o {{run}}-new": [
+        f"prepared/{name}"
+        for name in (
+            *("manifest.json", "checksums.json", *TOOLS, "dev.src.txt", "dev.tgt.txt"),
+            *(f"train.{side}.{end}" for side in ("src", "tgt") for end in ("npy", "offsets.npy")),
+            *(f"dev.{side}.{end}" for side in ("src", "tgt") for end in ("npy", "offsets.npy")),
+        )
+    ],
+    "prepare -q -c {run}/config.yaml -o {run}-new --set vocabulary.like={run}": [
+        "run/src.vocab.txt",
+        "run/tgt.spm.model",
+    ],
+    "evaluate {run} --data {prepared}": ["prepared/test.src.txt", "prepared/test.tgt.txt"],
+}
 
 
 @pytest.fixture(scope="module")
@@ -71,78 +72,20 @@ def flip(path: Path) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("name", READ_BY_TRANSLATE)
-def test_translate_refuses_a_run_with_a_flipped_bit(nmt: Run, run: Path, name: str) -> None:
-    flip(run / name)
-    result = nmt("translate", "--run", run, SENTENCE)
-    assert (result.status, result.out) == (1, "")
-    assert result.err.startswith(f"nmt: {run / name}")
-    assert result.err.count("\n") == 1
-
-
-@pytest.mark.parametrize("name", READ_BY_TRAIN)
-def test_resume_refuses_a_run_with_a_flipped_bit(nmt: Run, run: Path, name: str) -> None:
-    flip(run / name)
-    result = nmt(
-        "train", "-c", run / "config.yaml", "-o", run, "--resume", "--set", "training.max_steps=5"
-    )
-    assert (result.status, result.err.count("\n")) == (1, 1)
-    assert result.err.startswith(f"nmt: {run / name}: ")
-
-
-@pytest.mark.parametrize("name", PREPARED)
-def test_training_refuses_prepared_data_with_a_flipped_bit(
-    nmt: Run, made: Path, tmp_path: Path, name: str
+@pytest.mark.parametrize(
+    ("command", "name"), [(command, name) for command, names in READ.items() for name in names]
+)
+def test_a_flipped_bit_is_noticed(
+    nmt: Run, made: Path, run: Path, tmp_path: Path, command: str, name: str
 ) -> None:
-    prepared = Path(shutil.copytree(made / "prepared", tmp_path / "prepared"))
-    flip(prepared / name)
-    result = nmt(
-        "train",
-        "-c",
-        made / "run" / "config.yaml",
-        "--set",
-        f"data.prepared={prepared}",
-        "-o",
-        tmp_path / "new",
-        "-q",
-    )
-    assert (result.status, result.err.count("\n")) == (1, 1)
-    assert result.err.startswith(f"nmt: {prepared / name}")
-
-
-@pytest.mark.parametrize("name", ["src.vocab.txt", "tgt.spm.model"])
-def test_a_run_with_a_flipped_bit_gives_no_vocabulary(
-    nmt: Run, run: Path, tmp_path: Path, name: str
-) -> None:
-    flip(run / name)
-    result = nmt(
-        "prepare",
-        "-c",
-        run / "config.yaml",
-        "-o",
-        tmp_path / "new",
-        "--set",
-        f"vocabulary.like={run}",
-        "-q",
-    )
-    assert (result.status, result.err.count("\n")) == (1, 1)
-    assert result.err.startswith(f"nmt: {run / name}: damaged, ")
-    assert not (tmp_path / "new").exists()
-
-
-@pytest.mark.parametrize("side", ["src", "tgt"])
-def test_evaluate_refuses_a_test_set_with_a_flipped_bit(
-    nmt: Run, made: Path, run: Path, tmp_path: Path, side: str
-) -> None:
-    prepared = Path(shutil.copytree(made / "prepared", tmp_path / "prepared"))
-    flip(prepared / f"test.{side}.txt")
-    result = nmt("evaluate", run, "--data", prepared)
-    assert (result.status, result.out) == (1, "")
-    assert result.err.startswith(
-        f"nmt: {prepared / f'test.{side}.txt'}: damaged, its content has changed since nmt "
-        "wrote "
-        "it; "
-    )
+    prepared = made / "prepared"
+    if name.startswith("prepared"):
+        prepared = Path(shutil.copytree(prepared, tmp_path / "prepared"))
+    flip(tmp_path / name)
+    result = nmt(*(word.format(run=run, prepared=prepared) for word in command.split()))
+    assert (result.status, result.out, result.err.count("\n")) == (1, "", 1)
+    assert result.err.startswith(f"nmt: {tmp_path / name}")
+    assert not (tmp_path / "run-new" / "checkpoints").exists()
 
 
 def test_a_changed_configuration_is_used_with_a_warning(nmt: Run, run: Path) -> None:
@@ -164,14 +107,7 @@ def test_a_changed_configuration_is_used_with_a_warning(nmt: Run, run: Path) -> 
     assert "warning" not in nmt("translate", "--run", run, SENTENCE).err
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *READ_BY_TRANSLATE[:4],
-        "checkpoints/best.json",
-        "checkpoints/step-00000004/model.safetensors",
-    ],
-)
+@pytest.mark.parametrize("name", NEEDED)
 def test_a_half_copied_run_is_refused(nmt: Run, run: Path, name: str) -> None:
     (run / name).unlink()
     result = nmt("translate", "--run", run, SENTENCE)
@@ -193,16 +129,7 @@ def test_a_run_and_data_without_checksums_are_used(
             path.write_text(json.dumps(value), encoding="utf-8")
     expected = nmt("translate", "--run", made / "run", SENTENCE)
     assert nmt("translate", "--run", run, SENTENCE) == expected
-    words = [
-        "train",
-        "-c",
-        run / "config.yaml",
-        "--set",
-        f"data.prepared={prepared}",
-        "-o",
-        run,
-        "--resume",
-        "-q",
-    ]
-    assert nmt(*words, "--set", "training.max_steps=6").status == 0
+    sets = ["--set", f"data.prepared={prepared}", "--set", "training.max_steps=6"]
+    config = run / "config.yaml"
+    assert nmt("train", "-c", config, *sets, "-o", run, "--resume", "-q").status == 0
     assert nmt("evaluate", run, "--data", prepared).status == 0

@@ -5,20 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from nmt.decoding.fast import PackedLinear
-from nmt.decoding.int8 import Int8Linear
+from nmt.decoding.fast import Int8Linear, PackedLinear
 from nmt.files import replacing
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run import load
 from nmt.run.checkpoint import load_weights
 from nmt.run.load import load_translator
-from tests import toy
 from tests.conftest import Run
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return toy.train(tmp_path_factory.mktemp("run"))
 
 
 @pytest.mark.parametrize(("precision", "layer"), [("float32", PackedLinear), ("int8", Int8Linear)])
@@ -27,14 +20,13 @@ def test_a_loaded_model_has_packed_weights(run: Path, precision: str, layer: typ
     assert isinstance(translator.model.get_submodule("output.logits"), layer)
 
 
-@pytest.mark.parametrize("name", ["src.vocab.txt", "config.yaml", "lexicon.tsv", "checkpoints"])
+@pytest.mark.parametrize("name", ["src.vocab.txt", "lexicon.tsv", "checkpoints"])
 def test_a_run_that_is_replaced_while_it_is_loaded(
     nmt: Run, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """Old weights do not get a new vocabulary."""
-    copy = shutil.copytree(run, tmp_path / "run")
     changed = (
-        next(copy.glob("checkpoints/*/model.safetensors")) if name == "checkpoints" else copy / name
+        next(run.glob("checkpoints/*/model.safetensors")) if name == "checkpoints" else run / name
     )
 
     def load_and_replace(checkpoint: Path, model: Seq2Seq) -> None:
@@ -45,7 +37,7 @@ def test_a_run_that_is_replaced_while_it_is_loaded(
         with replacing(changed) as new:
             new.write_bytes(content)
 
-    for words in (("translate", "--run", copy, "A dog."), ("export", copy, "-o", tmp_path / "new")):
+    for words in (("translate", "--run", run, "A dog."), ("export", run, "-o", tmp_path / "new")):
         monkeypatch.setattr(load, "load_weights", load_and_replace)
         result = nmt(*words)
         line = f"nmt: {changed}: was changed while the run was loaded; repeat the command\n"
@@ -53,18 +45,16 @@ def test_a_run_that_is_replaced_while_it_is_loaded(
         monkeypatch.undo()
         changed.unlink() if name == "lexicon.tsv" else None
     assert not (tmp_path / "new").exists()
-    assert nmt("translate", "--run", copy, "A dog.").status == 0
+    assert nmt("translate", "--run", run, "A dog.").status == 0
 
 
 def test_a_checkpoint_that_a_training_deletes_after_it_was_read(
-    nmt: Run, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    nmt: Run, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy = shutil.copytree(run, tmp_path / "run")
-
     def load_and_delete(checkpoint: Path, model: Seq2Seq) -> None:
         load_weights(checkpoint, model)
         shutil.rmtree(checkpoint)
 
-    expected = nmt("translate", "--run", copy, "A dog.")
+    expected = nmt("translate", "--run", run, "A dog.")
     monkeypatch.setattr(load, "load_weights", load_and_delete)
-    assert nmt("translate", "--run", copy, "A dog.") == expected
+    assert nmt("translate", "--run", run, "A dog.") == expected

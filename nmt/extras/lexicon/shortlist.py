@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from nmt.config.schema import Config
 from nmt.config.section import key_of
 from nmt.decoding.ensemble import Ensemble, Member
-from nmt.decoding.fast import PackedLinear, linear_of, replace_submodules
-from nmt.decoding.int8 import Int8Linear
+from nmt.decoding.fast import Int8Linear, PackedLinear, linear_of, replace_submodules
 from nmt.errors import ConfigError
 from nmt.extras.lexicon.lexicon import LEXICON_FILE, Lexicon
 from nmt.model.interface import StepOutput, TranslationModel
