@@ -492,11 +492,11 @@ class Tokenizer:
             return
         try:
             if kind == "words":
-                import spacy
+                import spacy.about
 
-                if spacy.__version__ != version:
+                if (installed := spacy.about.__version__) != version:
                     raise TranslationError(
-                        f"spacy {spacy.__version__}: splits other words than in training; install "
+                        f"spacy {installed}: splits other words than in training; install "
                         f"spacy=={version}"
                     )
                 self.pipeline = spacy.blank(language)

@@ -7,15 +7,23 @@ from math import exp
 from typing import Any
 from unicodedata import east_asian_width
 
+import torch
+from torch.nn import functional
+
 from nmt.config.section import key_of
+from nmt.data.batches import pad_sources
 from nmt.decoding.alignment import token_to_word, translation_to_dict, word_weights
 from nmt.decoding.translator import Translation, Translator
 from nmt.decoding.warnings import DESCRIPTIONS, WarningChecker
+from nmt.errors import DataError
 from nmt.extras.ranking.keys import MbrConfig
-from nmt.extras.serve.alternatives import Alternative, find_alternatives
+from nmt.model.interface import TranslationModel
 from nmt.text.tokenizers import Tokenizer
+from nmt.text.vocabulary import EOS, PAD, SOS, SPECIALS, UNK
 
 DIGITS = 4  # of weights and probabilities
+MIN_PROBABILITY = 0.002  # of an alternative; less probable tokens start nonsense
+NOT_OFFERED = [PAD, UNK, SOS, EOS]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +82,73 @@ class TranslateTask:
             "warnings": [DESCRIPTIONS[warning] for warning in self.run.checker.warnings(best)],
             "translations": [describe(translation, translator) for translation in found],
         }
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A translation that differs from a given one from some token on.
+
+    Attributes:
+        token: the first one that may differ. probability: of it, after the tokens before it.
+        translation: the best one that starts with the tokens before it and this token.
+    """
+
+    token: str
+    probability: float
+    translation: Translation
+
+
+def find_alternatives(
+    translator: Translator, text: str, first_tokens: Sequence[str], n: int
+) -> list[Alternative]:
+    """The n most probable next tokens after the first ones of a translation, each with the rest.
+
+    The most probable token comes first; the others have at least `MIN_PROBABILITY`. Special tokens
+    are no alternatives, but `<unk>` may be among the first tokens.
+
+    Raises:
+        DataError: a token is not in the vocabulary, or the text is empty.
+        TooLargeError: the text does not fit into memory, even alone.
+    """
+    vocabulary = translator.tgt_vocabulary
+    for token in first_tokens:
+        if token not in vocabulary and token != SPECIALS[UNK]:
+            raise DataError(f"token {token!r} is not in the target vocabulary")
+    (src_tokens,) = translator.src_tokenizer.split_all([text])
+    src = translator.src_vocabulary.ids(src_tokens[: translator.options.max_source_tokens])
+    if not src:
+        raise DataError("the text is empty, so its translation has no alternatives")
+    prefix = vocabulary.ids(first_tokens)
+    likely = _next_tokens(translator.model, src, prefix, min(n, len(vocabulary) - len(SPECIALS)))
+    offered = [likely[0], *(each for each in likely[1:] if each[1] >= MIN_PROBABILITY)]
+    starts = [[*prefix, index] for index, _ in offered]
+    translations = translator.continue_prefixes([text] * len(starts), starts, 1)
+    tokens = vocabulary.tokens([index for index, _ in offered])
+    return [
+        Alternative(token, probability, best)
+        for token, (_, probability), (best, *_) in zip(tokens, offered, translations, strict=True)
+    ]
+
+
+@torch.inference_mode()
+def _next_tokens(
+    model: TranslationModel, src: Sequence[int], prefix: Sequence[int], n: int
+) -> list[tuple[int, float]]:
+    """The n most probable target ids after those of `prefix`, with their probabilities.
+
+    Args:
+        src, prefix: ids without <sos> and <eos>.
+    """
+    padded, src_lengths = pad_sources([src])
+    memory = model.encode(padded.to(model.device), src_lengths)
+    state = model.start(memory)
+    for index in (SOS, *prefix):
+        output = model.step(torch.tensor([index], device=model.device), state, memory)
+        state = output.state
+    log_probs = functional.log_softmax(model.compute_logits(output.vector)[0].float(), dim=0)
+    log_probs[NOT_OFFERED] = float("-inf")
+    best = log_probs.topk(n)
+    return [*zip(best.indices.tolist(), map(exp, best.values.tolist()), strict=True)]
 
 
 @dataclass(frozen=True)

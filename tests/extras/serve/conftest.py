@@ -22,7 +22,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def served(run_folder: Path) -> list[ServedRun]:
     """The same run twice, under two names."""
-    from nmt.extras.serve.server import load_runs
+    from nmt.extras.serve.command import load_runs
 
     return load_runs([run_folder, run_folder], device="cpu", overrides=())
 

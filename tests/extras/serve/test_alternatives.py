@@ -6,7 +6,7 @@ import pytest
 
 from nmt.decoding.forced import score_pairs
 from nmt.errors import DataError
-from nmt.extras.serve.alternatives import MIN_PROBABILITY, find_alternatives
+from nmt.extras.serve.answers import MIN_PROBABILITY, find_alternatives
 from tests.decoding.test_translator import make_translator
 
 

@@ -16,7 +16,7 @@ pytest.importorskip("fastapi", reason="needs nmt[serve]")
 from fastapi.testclient import TestClient
 
 from nmt.decoding.translator import Translation, Translator
-from nmt.extras.serve import guard
+from nmt.extras.serve import app as module
 from nmt.extras.serve.answers import ServedRun, group_words
 from nmt.extras.serve.app import Limits, create_app
 from nmt.extras.serve.schemas import AlternativesAnswer, TranslateAnswer
@@ -246,7 +246,7 @@ def test_invalid_bodies(client: TestClient, body: bytes, status: int, text: str)
 
 
 def test_a_body_that_does_not_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "BODY_SECONDS", 0.05)
+    monkeypatch.setattr(module, "BODY_SECONDS", 0.05)
     with serving([], {}) as address, closing(connection_to(address)) as connection:
         connection.putrequest("POST", "/translate")
         connection.putheader("content-length", "9")

@@ -8,7 +8,7 @@ pytest.importorskip("fastapi", reason="needs nmt[serve]")
 
 from nmt.errors import NmtError
 from nmt.extras.serve.answers import ServedRun
-from nmt.extras.serve.server import is_loopback, load_runs, open_socket
+from nmt.extras.serve.command import is_loopback, load_runs, open_socket
 from nmt.extras.share.bundle import write_bundle
 from nmt.run.load import find_run_and_checkpoint
 
