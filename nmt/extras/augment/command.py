@@ -33,19 +33,17 @@ from nmt.extras.augment.pairs import (
     ORIGINAL,
     ORIGINS,
     SELF_TRAINING,
-    PairFilter,
-    select_sentences,
-    write_training_data,
-)
-from nmt.extras.augment.shards import (
     Members,
+    PairFilter,
     Task,
     describe,
     find_members,
     make_task,
     seconds_of_shards,
+    select_sentences,
     synthetic_pairs,
     translate,
+    write_training_data,
 )
 from nmt.extras.augment.soft_targets import write_soft_targets
 from nmt.files import explain_write_errors, replacing_folder
@@ -213,16 +211,13 @@ def command(**values: Any) -> None:
     """The command line."""
     options = AugmentOptions(**values)
     options.check()
-    manifest = run(options, progress=False if options.quiet else None)
+    manifest = run(options)
     if not options.quiet:
         print(summary(manifest))
 
 
-def run(options: AugmentOptions, progress: bool | None = None) -> dict[str, Any]:
+def run(options: AugmentOptions) -> dict[str, Any]:
     """Translate, and write the new prepared folder. Finished translations are not repeated.
-
-    Args:
-        progress: show a progress bar on stderr; default: if stderr is a terminal.
 
     Returns:
         The manifest with two more keys: `folder`, and `already_prepared`, true if the folder
@@ -254,16 +249,10 @@ def run(options: AugmentOptions, progress: bool | None = None) -> dict[str, Any]
         "tag": options.tag,
         **({"teachers": [facts["sha256"] for facts in described]} if teachers else {}),
     }
-    existing = existing_manifest(options.output, options.overwrite)
+    existing = _existing_result(options, request)
     if existing is not None:
-        old_request = {**existing.get("augmentation", {}).get("request", {})}
-        # nmt 0.1 could also add each pair with its sides exchanged
-        if old_request.pop("both_directions", False) or old_request != request:
-            advice = "--overwrite replaces it, -o names another folder"
-            raise DataError(f"{options.output}: contains other prepared data; {advice}")
-        check_files(options.output, existing)
         return {**existing, "folder": str(options.output), "already_prepared": True}
-    planned_time, show_bar = time.perf_counter(), is_watched() if progress is None else progress
+    planned_time, show_bar = time.perf_counter(), is_watched() and not options.quiet
     with unchanged(teachers):
         models = [
             load_model(*teacher).to(set_up_device(options.device)).eval() for teacher in teachers
@@ -274,11 +263,8 @@ def run(options: AugmentOptions, progress: bool | None = None) -> dict[str, Any]
     with explain_write_errors(options.output), replacing_folder(options.output) as building:
         parts = _write_pairs(building, original, tasks, options)
         figures = _figures(building, original, keeps_original=bool(options.counts[ORIGINAL]))
-        figures["augmentation"] = {
-            "request": request,
-            "folder": str(original.folder),
-            "parts": parts,
-        }
+        source = {"request": request, "folder": str(original.folder)}
+        figures["augmentation"] = {**source, "parts": parts}
         if teachers:
             figures["augmentation"]["teachers"] = described
             write_soft_targets(building, models, show_bar=show_bar)
@@ -290,6 +276,23 @@ def run(options: AugmentOptions, progress: bool | None = None) -> dict[str, Any]
         ]
         manifest = write_manifest(building, original.config, inputs, figures)
     return {**manifest, "folder": str(options.output), "already_prepared": False}
+
+
+def _existing_result(options: AugmentOptions, request: dict[str, Any]) -> dict[str, Any] | None:
+    """The manifest of the result, if the output folder holds it already.
+
+    Raises:
+        DataError: the folder holds something else.
+    """
+    existing = existing_manifest(options.output, options.overwrite)
+    if existing is not None:
+        old_request = {**existing.get("augmentation", {}).get("request", {})}
+        # nmt 0.1 could also add each pair with its sides exchanged
+        if old_request.pop("both_directions", False) or old_request != request:
+            advice = "--overwrite replaces it, -o names another folder"
+            raise DataError(f"{options.output}: contains other prepared data; {advice}")
+        check_files(options.output, existing)
+    return existing
 
 
 def _find_teachers(options: AugmentOptions, original: PreparedData, known: HeldOut) -> Members:

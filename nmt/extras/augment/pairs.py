@@ -9,36 +9,51 @@
 
 No sentence of dev or test enters, on either side: the rule of the split, with the same keys (see
 `nmt.data.splitting`).
+
+The translations are kept in a folder of shards. A shard is written whole or not at all, so a
+stopped job loses at most one.
 """
 
+import hashlib
+import json
+import time
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from nmt.bars import progress_bar
+from nmt.config.parts import DeviceName
 from nmt.config.schema import CleaningConfig
 from nmt.data import reading
 from nmt.data.corpus import Corpus, Sequences, SequencesWriter
+from nmt.data.manifest import load_manifest
 from nmt.data.reading import Pair
 from nmt.data.splitting import fingerprint, sentence_key
+from nmt.decoding.batch_runner import TooLargeError
+from nmt.decoding.translator import Translation, Translator
+from nmt.decoding.warnings import MAX_REPETITIONS, repeats
+from nmt.errors import ConfigError, DataError
+from nmt.files import sha256_of, write_text
+from nmt.lines import read_lines
+from nmt.run.checkpoint import MODEL_FILE
+from nmt.run.folder import load_run_config
 from nmt.run.leaks import HeldOut
-from nmt.text.tokenizers import SIDES
+from nmt.run.load import build_translator, find_run_and_checkpoint
+from nmt.text.tokenizers import SIDES, Tokenizer
 from nmt.text.vocabulary import SPECIALS, UNK
 
 # The origins of training pairs.
 ORIGINAL, FORWARD, BACKWARD = "original", "forward", "backward"
 SELF_TRAINING, BACK_TRANSLATION = "self-training", "back-translation"
 ORIGINS = (ORIGINAL, FORWARD, BACKWARD, SELF_TRAINING, BACK_TRANSLATION)
-# Why a sentence is not translated.
-EMPTY_SENTENCE = "empty sentence"
-SAME_SENTENCE = "repeated sentence"
-UNKNOWN_WORDS = "unknown words"
-# Why a pair is dropped, in addition to the reasons of `reading`.
-TRUNCATED = "truncated"
-REPEATING = "repeats itself"
-HELD_OUT = "in dev or test"
-ORIGINAL_PAIR = "copy of an original pair"
-SYNTHETIC_PAIR = "copy of a synthetic pair"
+HELD_OUT = "in dev or test"  # why a sentence is not translated, or a pair is dropped
+# Enough for batches of similar lengths; some keys of `decoding` make a translation depend on it.
+SHARD_SENTENCES = 2048
+SECONDS_FILE = "seconds.txt"  # of all shards; older versions wrote a line for each
+
+Members = list[tuple[Path, Path]]  # (run, checkpoint) each; several translate together
 
 
 @dataclass(frozen=True)
@@ -62,11 +77,11 @@ def select_sentences(texts: Iterable[str], held_out: Set[str], config: CleaningC
     for text in texts:
         n_read += 1
         if not text:
-            dropped[EMPTY_SENTENCE] += 1
+            dropped["empty sentence"] += 1
         elif text in selected:
-            dropped[SAME_SENTENCE] += 1
+            dropped["repeated sentence"] += 1
         elif SPECIALS[UNK] in text:
-            dropped[UNKNOWN_WORDS] += 1
+            dropped["unknown words"] += 1
         elif len(text) > config.max_characters:
             dropped[reading.TOO_LONG] += 1
         elif sentence_key(text) in held_out:
@@ -76,20 +91,19 @@ def select_sentences(texts: Iterable[str], held_out: Set[str], config: CleaningC
     return Sentences([*selected], n_read, dropped)
 
 
-@dataclass
 class PairFilter:
     """Drops synthetic pairs that are empty, too long, in dev or test, or copies of an earlier pair.
 
-    original: the original pairs as text.
+    Args:
+        original: the original pairs as text.
     """
 
-    original: Iterable[Pair]
-    held_out: HeldOut
-    config: CleaningConfig
-    _known: dict[bytes, str] = field(init=False)  # fingerprint of a pair -> why to drop its copies
-
-    def __post_init__(self) -> None:
-        self._known = {_pair_fingerprint(pair): ORIGINAL_PAIR for pair in self.original}
+    def __init__(self, original: Iterable[Pair], held_out: HeldOut, config: CleaningConfig) -> None:
+        self.held_out, self.config = held_out, config
+        # The fingerprint of a pair, and why to drop its copies.
+        self._known = {
+            fingerprint("\t".join(pair)): "copy of an original pair" for pair in original
+        }
 
     def drop_reason(self, pair: Pair) -> str | None:
         """Why to drop a pair of normalized sentences, or None to keep it."""
@@ -98,10 +112,10 @@ class PairFilter:
             return reason
         if sentence_key(pair[0]) in self.held_out.src or sentence_key(pair[1]) in self.held_out.tgt:
             return HELD_OUT
-        key = _pair_fingerprint(pair)
+        key = fingerprint("\t".join(pair))
         if key in self._known:
             return self._known[key]
-        self._known[key] = SYNTHETIC_PAIR
+        self._known[key] = "copy of a synthetic pair"
         return None
 
 
@@ -117,5 +131,184 @@ def write_training_data(folder: Path, parts: Sequence[tuple[Corpus, int]]) -> No
                     writer.write(*block)
 
 
-def _pair_fingerprint(pair: Pair) -> bytes:
-    return fingerprint("\t".join(pair))
+@dataclass(frozen=True)
+class Task:
+    """Sentences to translate, for pairs of one origin.
+
+    Attributes:
+        folder: of the shards; its name identifies sentences, models and decoding options.
+        facts: for the manifest.
+    """
+
+    origin: str
+    members: Members
+    sentences: Sentences
+    folder: Path
+    facts: dict[str, Any]
+
+    @property
+    def is_from_source(self) -> bool:
+        """Whether it translates from source to target."""
+        return self.origin in (FORWARD, SELF_TRAINING)
+
+    @property
+    def shards(self) -> list[tuple[Path, Sequence[str]]]:
+        """The files of the translations, with the sentences of each."""
+        texts, starts = self.sentences.texts, range(0, len(self.sentences.texts), SHARD_SENTENCES)
+        return [
+            (self.folder / f"{number:06}.txt", texts[start : start + SHARD_SENTENCES])
+            for number, start in enumerate(starts)
+        ]
+
+
+def make_task(
+    origin: str,
+    members: Members,
+    sentences: Sentences,
+    text: Path | None,
+    overrides: Sequence[str],
+    folder: Path,
+) -> Task:
+    """A task for the members together.
+
+    Args:
+        text: the file of the sentences, if they are not those of the training data.
+        folder: for the translations of all tasks.
+
+    Raises:
+        ConfigError: a decoding option is invalid or not for this command.
+    """
+    first_run, _ = members[0]
+    lexicon, runs = first_run / "lexicon.tsv", describe(members)
+    decoding = load_run_config(first_run, overrides).decoding.model_dump(mode="json")
+    for section, key, value in (("neighbors", "pairs", "0"), ("rerank", "run", "null")):
+        if decoding.pop(section, {}).get(key):
+            name = f"decoding.{section}.{key}"
+            raise ConfigError(f"{name} is not for `nmt augment`; add --set {name}={value}")
+    facts = {
+        "runs": runs,
+        "lexicon_sha256": sha256_of(lexicon) if lexicon.exists() else None,
+        "decoding": decoding,
+        "text": None if text is None else {"path": str(text), "sha256": sha256_of(text)},
+    }
+    digests = [run["sha256"] for run in runs]
+    hashed = (digests, facts["lexicon_sha256"], decoding, sentences.texts)
+    key = hashlib.sha256(json.dumps(hashed).encode()).hexdigest()[:12]
+    name = first_run.resolve().name + (f"-and-{len(members) - 1}" if len(members) > 1 else "")
+    return Task(origin, members, sentences, folder / f"{name}-{key}", facts)
+
+
+def find_members(runs: Sequence[Path]) -> Members:
+    """Raises: CheckpointError if a run cannot be read, DataError if one is named twice."""
+    members = [find_run_and_checkpoint(run) for run in runs]
+    for i, member in enumerate(members):
+        if member in members[:i]:
+            raise DataError(f"{member[0]}: is named twice; name each run once")
+    return members
+
+
+def describe(members: Members) -> list[dict[str, str]]:
+    """What the manifest records of them."""
+    return [
+        {
+            "run": str(run),
+            "checkpoint": checkpoint.name,
+            "sha256": sha256_of(checkpoint / MODEL_FILE),
+            "data": load_manifest(run)["content"],
+        }
+        for run, checkpoint in members
+    ]
+
+
+def translate(
+    tasks: Sequence[Task], overrides: Sequence[str], device: DeviceName, *, show_bar: bool
+) -> None:
+    """Write the shards that are missing. All models are loaded first: errors come early.
+
+    Raises:
+        DataError: a sentence does not fit into memory, or a shard cannot be written.
+    """
+    missing = [[shard for shard in task.shards if not shard[0].exists()] for task in tasks]
+    translators: dict[str, Translator] = {}
+    for task, shards in zip(tasks, missing, strict=True):
+        if shards and str(task.members) not in translators:
+            translators[str(task.members)] = build_translator(
+                task.members, device=device, overrides=overrides
+            )
+    total = sum(len(task.sentences.texts) for task in tasks)
+    done = total - sum(len(texts) for shards in missing for _, texts in shards)
+    with progress_bar(total=total, initial=done, unit=" sentences", disable=not show_bar) as bar:
+        for number, (task, shards) in enumerate(zip(tasks, missing, strict=True), 1):
+            run = task.members[0][0].name
+            bar.set_description(f"{number} of {len(tasks)}, {task.origin} {run}")
+            for path, texts in shards:
+                try:
+                    write_shard(path, texts, translators[str(task.members)])
+                except TooLargeError as error:
+                    raise DataError(f"sentence {texts[error.index]!r} {error.reason}") from None
+                except OSError as error:
+                    reason = error.strerror or error
+                    raise DataError(f"{path}: cannot be written ({reason})") from None
+                bar.update(len(texts))
+
+
+def write_shard(path: Path, texts: Sequence[str], translator: Translator) -> None:
+    """Translate `texts` into a file: a line each; after a tab, what is wrong with it.
+
+    Raises:
+        OSError: the file cannot be written.
+        TooLargeError: a text does not fit into memory, even alone.
+    """
+    start_time = time.perf_counter()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for translation in translator.translate(texts):
+        problem = _problem(translation)
+        lines.append(f"{translation.text}\t{problem}" if problem else translation.text)
+    # First the time: after a crash between the two, the shard is translated again, and both times
+    # count.
+    seconds = seconds_of_shards(path.parent) + time.perf_counter() - start_time
+    write_text(path.parent / SECONDS_FILE, f"{seconds:.2f}\n")
+    write_text(path, "".join(f"{line}\n" for line in lines))
+
+
+def seconds_of_shards(folder: Path) -> float:
+    """The time to translate the shards of a folder, by all calls together."""
+    path = folder / SECONDS_FILE
+    return sum(map(float, path.read_text("utf-8").split())) if path.exists() else 0.0
+
+
+def synthetic_pairs(
+    task: Task,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    pair_filter: PairFilter,
+    dropped: Counter[str],
+) -> Iterator[Pair]:
+    """The pairs of a translated task that are kept. Counts the others in `dropped`.
+
+    Raises:
+        DataError: a shard is missing or damaged.
+    """
+    advice = "delete it to translate it again"
+    for path, shard in task.shards:
+        lines = read_lines(path, needs_final_line_feed=True, advice=advice)
+        if len(lines) != len(shard):
+            raise DataError(f"{path}: has {len(lines)} lines instead of {len(shard)}; {advice}")
+        for text, line in zip(shard, lines, strict=True):
+            output, _, problem = line.partition("\t")
+            translation = tokenizers[1 if task.is_from_source else 0].normalize(output)
+            pair = (text, translation) if task.is_from_source else (translation, text)
+            if reason := problem or pair_filter.drop_reason(pair):
+                dropped[reason] += 1
+            else:
+                yield pair
+
+
+def _problem(translation: Translation) -> str:
+    if translation.src_cut or not translation.complete:
+        return "truncated"
+    if repeats(translation.tokens, MAX_REPETITIONS) and not repeats(
+        translation.src_tokens, MAX_REPETITIONS
+    ):
+        return "repeats itself"
+    return ""

@@ -57,12 +57,11 @@ def soft_targets(models: Sequence[Seq2Seq], corpus: Corpus) -> Iterator[Block]:
 def _most_probable(models: Sequence[Seq2Seq], batch: Batch) -> tuple[Tensor, Tensor]:
     """Ids and probabilities [n_tokens, K] of the best words at the tokens of a batch."""
     batch = batch.to(models[0].device)
-    mean = torch.stack([_probabilities(model, batch) for model in models]).mean(0)
+    probabilities = []  # [n_tokens, V] of each model
+    for model in models:
+        decoded = model(batch.src, batch.src_lengths, batch.tgt_in)
+        vectors = model.vectors_at(batch.token_positions, decoded)
+        probabilities.append(model.output.log_probs(vectors).exp())
+    mean = torch.stack(probabilities).mean(0)
     best = mean.topk(min(N_WORDS, mean.shape[1]), 1)
     return best.indices, best.values
-
-
-def _probabilities(model: Seq2Seq, batch: Batch) -> Tensor:
-    """Of all words at the tokens of a batch, [n_tokens, V]."""
-    decoded = model(batch.src, batch.src_lengths, batch.tgt_in)
-    return model.output.log_probs(model.vectors_at(batch.token_positions, decoded)).exp()

@@ -17,9 +17,9 @@ from nmt.data.corpus import Corpus
 from nmt.data.manifest import load_manifest
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.extras.augment import command as augment
-from nmt.extras.augment import shards
+from nmt.extras.augment import pairs as module
 from nmt.extras.augment.command import AugmentOptions
-from nmt.extras.augment.shards import write_shard
+from nmt.extras.augment.pairs import write_shard
 from nmt.extras.neighbors.model import load_pairs
 from nmt.run.folder import find_checkpoint
 from nmt.run.journal import Journal
@@ -71,7 +71,7 @@ class Setting:
 
     def augment(self, output: Path, **options: Any) -> dict[str, Any]:
         options = {"forward": [self.forward], "backward": [self.backward], **options}
-        return augment.run(AugmentOptions(self.en_de, output, **options), progress=False)
+        return augment.run(AugmentOptions(self.en_de, output, quiet=True, **options))
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +155,7 @@ def test_a_second_call_has_nothing_to_do(
     setting: Setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = setting.augment(tmp_path / "more")
-    monkeypatch.setattr(shards, "build_translator", None)
+    monkeypatch.setattr(module, "build_translator", None)
     assert setting.augment(tmp_path / "more") == {**first, "already_prepared": True}
     with pytest.raises(
         DataError,
@@ -180,11 +180,11 @@ def test_the_opposite_direction_uses_the_same_translations(
 ) -> None:
     kept = tmp_path / "kept"
     one = setting.augment(tmp_path / "one", translations=kept)
-    monkeypatch.setattr(shards, "build_translator", None)
+    monkeypatch.setattr(module, "build_translator", None)
     options = AugmentOptions(
         setting.de_en, tmp_path / "other", [setting.backward], [setting.forward], translations=kept
     )
-    other = augment.run(options, progress=False)
+    other = augment.run(options)
     assert other["splits"]["train"]["pairs"] == one["splits"]["train"]["pairs"]
     assert parts_of(other)["forward"]["runs"] == parts_of(one)["backward"]["runs"]
 
@@ -192,7 +192,7 @@ def test_the_opposite_direction_uses_the_same_translations(
 def test_a_stopped_job_continues_with_the_next_shard(
     setting: Setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shards, "SHARD_SENTENCES", 30)
+    monkeypatch.setattr(module, "SHARD_SENTENCES", 30)
     options = {"set_": ["decoding.method=sampling"], "translations": tmp_path / "kept"}
     whole = setting.augment(tmp_path / "whole", set_=["decoding.method=sampling"])
     written: list[Path] = []
@@ -204,7 +204,7 @@ def test_a_stopped_job_continues_with_the_next_shard(
         write_shard(path, *arguments)
         written.append(path)
 
-    monkeypatch.setattr(shards, "write_shard", write_two)
+    monkeypatch.setattr(module, "write_shard", write_two)
     with pytest.raises(KeyboardInterrupt):
         setting.augment(tmp_path / "more", **options)
     assert not (tmp_path / "more").exists()
@@ -214,7 +214,7 @@ def test_a_stopped_job_continues_with_the_next_shard(
         later.append(path)
         write_shard(path, *arguments)
 
-    monkeypatch.setattr(shards, "write_shard", write)
+    monkeypatch.setattr(module, "write_shard", write)
     again = setting.augment(tmp_path / "more", **options)
     assert {*written}.isdisjoint(later)
     assert len(written + later) == len([*(tmp_path / "kept").glob("*/[0-9]*.txt")])

@@ -4,17 +4,25 @@ written.
 
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config.schema import CleaningConfig, TokenizerConfig
 from nmt.data.corpus import Corpus, encode_pairs, restore_texts
+from nmt.extras.augment import pairs as module
 from nmt.extras.augment.pairs import (
+    SECONDS_FILE,
     PairFilter,
+    seconds_of_shards,
     select_sentences,
+    write_shard,
     write_training_data,
 )
+from nmt.files import write_text
 from nmt.run.leaks import HeldOut
 from nmt.text.tokenizers import CharacterTokenizer
 from nmt.text.vocabulary import Vocabulary
@@ -89,3 +97,29 @@ def test_corpora_are_repeated(tmp_path: Path) -> None:
     assert rows(Corpus.load(tmp_path, "train")) == rows(first) * 2 + rows(second)
     write_training_data(tmp_path, [(first, 0)])
     assert len(Corpus.load(tmp_path, "train")) == 0
+
+
+def test_a_shard_is_there_only_with_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    translation = SimpleNamespace(
+        text="Hallo.", src_cut=False, complete=True, tokens=["Hallo"], src_tokens=["Hello"]
+    )
+    translator: Any = SimpleNamespace(translate=lambda texts: [translation for _ in texts])
+    assert seconds_of_shards(tmp_path) == 0
+    (tmp_path / SECONDS_FILE).write_text("1.00\n0.50\n")  # as older versions wrote it
+    failing = {SECONDS_FILE}
+
+    def write(path: Path, text: str) -> None:
+        if path.name in failing:
+            raise OSError(5, "Input/output error", str(path))
+        write_text(path, text)
+
+    monkeypatch.setattr(module, "write_text", write)
+    with pytest.raises(OSError, match=SECONDS_FILE):
+        write_shard(tmp_path / "000000.txt", ["Hello."], translator)
+    assert [path.name for path in tmp_path.iterdir()] == [SECONDS_FILE]
+    failing.clear()
+    write_shard(tmp_path / "000000.txt", ["Hello."], translator)
+    assert (tmp_path / "000000.txt").read_text() == "Hallo.\n"
+    assert seconds_of_shards(tmp_path) >= 1.5
