@@ -15,12 +15,9 @@ SOURCES = [src for src, _ in toy.sentence_pairs()[:20]]
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(folder: Path) -> Path:
     """A run; tests read it."""
-    return toy.train(
-        tmp_path_factory.mktemp("trained"),
-        training={"max_steps": 30, "validate_every": 30, "batch": {"size": 16}},
-    )
+    return folder / "run"
 
 
 @pytest.fixture(autouse=True)

@@ -4,11 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from nmt.extras.runs.card import model_card
-from tests import toy
 from tests.conftest import Run
 
 FACTS: dict[str, Any] = {
@@ -98,16 +96,11 @@ def test_the_scores_are_the_last_ones_of_these_weights() -> None:
     assert [result["metrics"][0]["value"] for result in model["results"]] == [20, 40]
 
 
-def test_show_prints_it(nmt: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = toy.train(tmp_path)
+def test_show_prints_it(nmt: Run, run: Path) -> None:
     card = nmt("runs", "show", run, "--card")
     assert (card.status, card.err) == (0, "")
     assert card.out == model_card(json.loads(nmt("runs", "show", run, "--json").out), 60)
     assert nmt("runs", "show", run, "--card", "--json").status == 2
-    assert "has no weights yet" in nmt_without_weights(nmt, run)
-
-
-def nmt_without_weights(nmt: Run, run: Path) -> str:
     for pointer in ("best", "last"):
         (run / "checkpoints" / f"{pointer}.json").unlink()
-    return nmt("runs", "show", run, "--card").err
+    assert "has no weights yet" in nmt("runs", "show", run, "--card").err

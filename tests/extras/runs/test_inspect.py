@@ -9,17 +9,11 @@ from filelock import FileLock
 
 from nmt.files import read_json, write_json
 from nmt.run.journal import Journal
-from tests import toy
 from tests.conftest import Run
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return toy.train(tmp_path_factory.mktemp("inspect"))
-
-
-def test_the_facts_of_a_finished_run(nmt: Run, trained: Path) -> None:
-    facts = json.loads(nmt("runs", "show", trained, "--json").out)
+def test_the_facts_of_a_finished_run(nmt: Run, run: Path) -> None:
+    facts = json.loads(nmt("runs", "show", run, "--json").out)
     assert (facts["name"], facts["direction"], facts["state"]) == ("toy", "en-de", "finished")
     assert facts["not_default"]["model.dropout"] == {"value": 0.0, "default": 0.2}
     assert "seed" not in facts["not_default"]
@@ -34,9 +28,7 @@ def test_the_facts_of_a_finished_run(nmt: Run, trained: Path) -> None:
     assert (session["step"], session["device"], session["processes"]) == (0, "cpu", 1)
 
 
-def test_the_screen_shows_them(nmt: Run, trained: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(trained, run)
+def test_the_screen_shows_them(nmt: Run, run: Path) -> None:
     assert nmt("evaluate", run, "--metric", "chrF").status == 0
     lines = nmt("runs", "show", run).out.splitlines()
     for start, part in {
@@ -56,9 +48,7 @@ def test_the_screen_shows_them(nmt: Run, trained: Path, tmp_path: Path) -> None:
         assert any(line.startswith(start) and part in line for line in lines), start
 
 
-def test_states(nmt: Run, trained: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(trained, run)
+def test_states(nmt: Run, run: Path) -> None:
     progress = run / "checkpoints" / "step-00000060" / "progress.json"
     write_json(progress, {**read_json(progress), "finished": None})
     facts = json.loads(nmt("runs", "show", run, "--json").out)
@@ -79,10 +69,7 @@ def test_states(nmt: Run, trained: Path, tmp_path: Path) -> None:
         ("src.vocab.txt", "src.vocab.txt"),
     ],
 )
-def test_a_damaged_part_is_an_error_of_one_line(
-    nmt: Run, trained: Path, tmp_path: Path, name: str, text: str
-) -> None:
-    run = shutil.copytree(trained, tmp_path / "run")
+def test_a_damaged_part_is_an_error_of_one_line(nmt: Run, run: Path, name: str, text: str) -> None:
     (run / name).write_text("{")
     result = nmt("runs", "show", run)
     assert (result.status, result.out, result.err.count("\n")) == (1, "", 1)
@@ -103,9 +90,8 @@ def test_a_damaged_part_is_an_error_of_one_line(
     ],
 )
 def test_what_someone_has_damaged_is_left_out_with_a_line(
-    nmt: Run, trained: Path, tmp_path: Path, name: str, key: str, value: object
+    nmt: Run, run: Path, name: str, key: str, value: object
 ) -> None:
-    run = shutil.copytree(trained, tmp_path / "run")
     (run / "evaluation").mkdir()
     Journal(run / "evaluation" / "history.jsonl").write("evaluation", 60, scores=[], split="test")
     text = (run / name).read_text(encoding="utf-8")
@@ -117,7 +103,7 @@ def test_what_someone_has_damaged_is_left_out_with_a_line(
         events[events.index(damaged)] = damaged = content
         lines = [json.dumps(events)] if name == "provenance.json" else map(json.dumps, events)
         (run / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        for words in (("show", run), ("show", run, "--card"), ("list", tmp_path)):
+        for words in (("show", run), ("show", run, "--card"), ("list", run)):
             result = nmt("runs", *words)
             assert (result.status, result.err.count("\n")) == (0, 1)
             assert result.err.startswith(f"nmt: warning: {run / name}: damaged")
@@ -136,51 +122,45 @@ def test_no_run(nmt: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     )
 
 
-@pytest.fixture(scope="module")
-def folder(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def runs(run: Path, tmp_path: Path) -> Path:
     """a/whole, a/no-config, broken (a damaged configuration), started (no checkpoint yet)."""
-    folder = tmp_path_factory.mktemp("runs")
+    runs = tmp_path / "runs"
     for name in ("a/whole", "a/no-config", "broken", "started"):
-        shutil.copytree(trained, folder / name)
-    (folder / "a" / "no-config" / "config.yaml").unlink()
-    (folder / "broken" / "config.yaml").write_text("name: [\n")
-    for path in ("checkpoints", "tensorboard"):
-        shutil.rmtree(folder / "started" / path)
-    (folder / "started" / "journal.jsonl").unlink()
-    return folder
+        shutil.copytree(run, runs / name)
+    (runs / "a" / "no-config" / "config.yaml").unlink()
+    (runs / "broken" / "config.yaml").write_text("name: [\n")
+    shutil.rmtree(runs / "started" / "checkpoints")
+    (runs / "started" / "journal.jsonl").unlink()
+    return runs
 
 
-def test_the_list(nmt: Run, folder: Path) -> None:
-    result = nmt("runs", "list", folder)
+def test_the_list(nmt: Run, runs: Path) -> None:
+    result = nmt("runs", "list", runs)
     assert (result.status, result.err) == (0, "")
     heading, whole, started, *problems = result.out.splitlines()
     assert heading.split()[:5] == ["run", "direction", "model", "state", "step"]
-    assert whole.startswith(str(folder / "a" / "whole"))
+    assert whole.startswith(str(runs / "a" / "whole"))
     assert "words, lstm 24, general, luong 24" in whole
     assert "finished" in whole
-    assert started.startswith(str(folder / "started"))
+    assert started.startswith(str(runs / "started"))
     assert "not started" in started
     assert problems[0] == (
-        f"nmt: {folder / 'a' / 'no-config'}: config.yaml is missing; this is no run, or half of one"
+        f"nmt: {runs / 'a' / 'no-config'}: config.yaml is missing; this is no run, or half of one"
     )
     assert problems[1].startswith(
-        f"nmt: {folder / 'broken' / 'config.yaml'}, line 2, column 1: not valid YAML"
+        f"nmt: {runs / 'broken' / 'config.yaml'}, line 2, column 1: not valid YAML"
     )
     assert len(problems) == 2
-
-
-def test_the_list_as_json(nmt: Run, folder: Path) -> None:
-    rows = json.loads(nmt("runs", "list", folder, "--json").out)
+    rows = json.loads(nmt("runs", "list", runs, "--json").out)
     assert [Path(row["run"]).name for row in rows] == ["no-config", "whole", "broken", "started"]
-    whole = rows[1]
-    assert (whole["step"], whole["problem"], whole["test_score"]) == (60, None, None)
-    assert whole["dev_bleu"] >= 0
-    assert whole["bytes"] > 1000
+    assert (rows[1]["step"], rows[1]["problem"], rows[1]["test_score"]) == (60, None, None)
+    assert rows[1]["dev_bleu"] >= 0
+    assert rows[1]["bytes"] > 1000
 
 
-def test_the_last_test_score_is_shown(nmt: Run, folder: Path, tmp_path: Path) -> None:
-    shutil.copytree(folder / "a" / "whole", tmp_path / "run")
-    assert nmt("evaluate", tmp_path / "run", "--metric", "chrF").status == 0
-    (row,) = json.loads(nmt("runs", "list", tmp_path, "--json").out)
+def test_the_list_has_the_last_test_score(nmt: Run, run: Path) -> None:
+    assert nmt("evaluate", run, "--metric", "chrF").status == 0
+    (row,) = json.loads(nmt("runs", "list", run, "--json").out)
     assert row["test_score"]["metric"] == "chrF"
-    assert f"chrF {row['test_score']['score']:.2f}" in nmt("runs", "list", tmp_path).out
+    assert f"chrF {row['test_score']['score']:.2f}" in nmt("runs", "list", run).out

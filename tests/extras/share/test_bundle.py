@@ -11,27 +11,20 @@ from typing import Any
 import pytest
 
 import nmt as package
-from nmt.extras.lexicon.lexicon import Entry, Lexicon
-from tests import toy
 from tests.conftest import Run
 
 SENTENCES = ("The dog sees the man.", "The king loves the unseen river.")
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = toy.train(tmp_path_factory.mktemp("bundle"))
-    Lexicon({"dog": [Entry("Hund", 1.0, 7)]}).save(run / "lexicon.tsv")
-    return run
-
-
 @pytest.fixture
 def bundle(nmt: Run, trained: Path, tmp_path: Path) -> Path:
-    path = tmp_path / "toy.nmt"
-    result = nmt("share", "bundle", trained, "-o", path)
-    assert (result.status, result.err) == (0, "")
-    assert result.out.startswith(f"{path}: {trained}, step-00000060, ")
-    return path
+    """A copy of a bundle of the run, to write to."""
+    made = trained.with_name("toy.nmt")
+    if not made.exists():
+        result = nmt("share", "bundle", trained, "-o", made)
+        assert (result.status, result.err) == (0, "")
+        assert result.out.startswith(f"{made}: {trained}, step-00000060, ")
+    return Path(shutil.copy(made, tmp_path))
 
 
 def test_a_bundle_translates_as_its_run_does(nmt: Run, trained: Path, bundle: Path) -> None:
@@ -62,13 +55,18 @@ def test_check_reads_a_bundle(nmt: Run, bundle: Path) -> None:
     )
 
 
-def rewrite(bundle: Path, name: str, content: bytes) -> None:
-    """Replace or add a member."""
+def rewrite(bundle: Path, name: str, content: bytes, **values: Any) -> None:
+    """Replace or add a member. values: of its entry, other than `zipfile` would write them."""
     with zipfile.ZipFile(bundle) as archive:
-        members = {each: archive.read(each) for each in archive.namelist()}
+        members = {each: archive.read(each) for each in archive.namelist() if each != name}
     with zipfile.ZipFile(bundle, "w") as archive:
-        for each, old in {**members, name: content}.items():
-            archive.writestr(each, content if each == name else old)
+        for each, old in members.items():
+            archive.writestr(each, old)
+        entry = zipfile.ZipInfo(name)
+        entry.compress_type = zipfile.ZIP_DEFLATED
+        archive.writestr(entry, content)
+        for key, value in values.items():  # the list of members is written when the archive closes
+            setattr(entry, key, value)
 
 
 def test_damaged_files(nmt: Run, bundle: Path) -> None:
@@ -107,8 +105,6 @@ def test_damaged_files(nmt: Run, bundle: Path) -> None:
             b"",
             "no bundle, or damaged ('../outside' has no place in it); name the folder of a run",
         ),
-        ("/outside", b"", "no bundle, or damaged ('/outside' has no place in it)"),
-        ("checkpoints/../../outside", b"", "has no place in it"),
         ("checkpoints/step-00000060/../../outside", b"", "has no place in it"),
         ("config.yaml/", b"", "has no place in it"),
         (
@@ -135,23 +131,6 @@ def test_bundles_that_do_not_fit(
     result = nmt("translate", "--run", bundle, "Hello.")
     assert result.status == 1
     assert text in result.err
-
-
-def forge(bundle: Path, name: str, content: bytes, **values: Any) -> None:
-    """Add a member whose entry has other values than `zipfile` would write."""
-    with zipfile.ZipFile(bundle) as archive:
-        members = {each: archive.read(each) for each in archive.namelist() if each != name}
-    with zipfile.ZipFile(bundle, "w") as archive:
-        for each, old in members.items():
-            archive.writestr(each, old)
-        entry = zipfile.ZipInfo(name)
-        entry.compress_type = zipfile.ZIP_DEFLATED
-        archive.writestr(entry, content)
-        for (
-            key,
-            value,
-        ) in values.items():  # the list of members is written when the archive is closed
-            setattr(entry, key, value)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +166,7 @@ def test_hostile_bundles_are_refused_and_leave_nothing(
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    forge(bundle, "lexicon.tsv", content, **values)
+    rewrite(bundle, "lexicon.tsv", content, **values)
     result = nmt("translate", "--run", bundle, "Hello.")
     assert (result.status, result.out) == (1, "")
     assert text in result.err
@@ -196,13 +175,12 @@ def test_hostile_bundles_are_refused_and_leave_nothing(
 
 
 def test_evaluate_names_the_data_that_a_bundle_needs(
-    nmt: Run, bundle: Path, trained: Path, tmp_path: Path
+    nmt: Run, bundle: Path, folder: Path, tmp_path: Path
 ) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    shutil.copytree(trained.parent / "prepared", elsewhere)
+    elsewhere = shutil.copytree(folder / "prepared", tmp_path / "elsewhere")
     with zipfile.ZipFile(bundle) as archive:
         config = archive.read("config.yaml").decode()
-    config = config.replace(str(trained.parent / "prepared"), "data/none")
+    config = config.replace(str(folder / "prepared"), "data/none")
     rewrite(bundle, "config.yaml", config.encode())
     assert (
         f"nmt: data/none: missing, the data of {bundle}; if it is elsewhere, name it with --data, "

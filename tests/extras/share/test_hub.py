@@ -13,11 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from nmt.commands import evaluate
-from nmt.commands.evaluate import EvaluateOptions
-from nmt.extras.lexicon.lexicon import Entry, Lexicon
 from nmt.files import read_json, write_recorded
-from tests import toy
 from tests.conftest import Run
 from tests.extras.share.hub import TOKEN, Hub, Repository, running_hub
 
@@ -27,14 +23,6 @@ pytestmark = pytest.mark.filterwarnings(
 
 SENTENCES = ("The dog sees the man.", "The king loves the unseen river.")
 CHECKPOINT = "step-00000060"
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = toy.train(tmp_path_factory.mktemp("hub"))
-    Lexicon({"dog": [Entry("Hund", 1.0, 7)]}).save(run / "lexicon.tsv")
-    evaluate.run(EvaluateOptions(folders=[run], metric=["BLEU"]))
-    return run
 
 
 @pytest.fixture
