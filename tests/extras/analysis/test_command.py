@@ -52,9 +52,8 @@ def test_a_comparison_with_the_translations_of_an_earlier_evaluation(
 
 
 def test_not_worse_than(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
-    references = write(
-        tmp_path / "references.txt", *read_sentences(folder / "prepared", "test", "tgt")
-    )
+    lines = read_sentences(folder / "prepared", "test", "tgt")
+    references = write(tmp_path / "references.txt", *lines)
     failed = nmt("analyze", run, "--not-worse-than", references, "--metric", "BLEU")
     assert failed.status == 1
     assert "is worse than 100.00, by " in failed.err
@@ -67,36 +66,15 @@ def test_not_worse_than(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> No
     assert "is worse" not in failed.err
 
 
-@pytest.mark.slow
-def test_leaks_of_the_other_run_are_reported(nmt: Run, folder: Path, tmp_path: Path) -> None:
-    """The other run is on another split of the same pairs: it was trained on test sentences."""
-    split = {"dev": 20, "test": 40, "seed": 5}
-    data = {"split": split, "prepared": str(tmp_path / "prepared")}
-    other = toy.train(tmp_path, data=data, training={"max_steps": 1})
-    held = {
-        text
-        for split in ("dev", "test")
-        for text in read_sentences(tmp_path / "prepared", split, "src")
-    }
-    sources = read_sentences(folder / "prepared", "test", "src")
-    value = read(nmt("analyze", folder / "run", "--compare", other, "--metric", "BLEU", "--json"))
-    found = value["comparison"]["leaks_of_other"]
-    assert found["exact"] == sum(source not in held for source in sources) > 0
-    assert found["clean"] <= len(sources) - found["exact"]
-
-
 def test_other_directions_are_refused(nmt: Run, run: Path, tmp_path: Path) -> None:
     other = shutil.copytree(run, tmp_path / "other")
-    config = (other / "config.yaml").read_text(encoding="utf-8")
-    (other / "config.yaml").write_text(
-        config.replace("direction: en-de", "direction: de-en"), encoding="utf-8"
-    )
+    config = other / "config.yaml"
+    text = config.read_text(encoding="utf-8")
+    config.write_text(text.replace("direction: en-de", "direction: de-en"), encoding="utf-8")
     failed = nmt("analyze", run, "--compare", other)
     assert (failed.status, failed.out) == (1, "")
-    assert (
-        failed.err.splitlines()[-1]
-        == f"nmt: {other} translates de-en, but {run} en-de; compare systems of one direction"
-    )
+    error = f"nmt: {other} translates de-en, but {run} en-de; compare systems of one direction"
+    assert failed.err.splitlines()[-1] == error
     assert nmt("analyze", run, "--metric", "BLEU").status == 0
     (kept,) = (run / "evaluation").glob("test-*.txt")
     beside = kept.with_suffix(".json")
@@ -148,11 +126,9 @@ def test_details(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
     loss = sum(row["tokens"] * row["teacher-forced"] for row in breakdown["exposure_bias"]) / tokens
     assert loss == pytest.approx(value["loss"], rel=1e-5)
     assert breakdown["exposure_bias"][0]["gap"] == pytest.approx(0, abs=1e-5)
-    assert {
-        "attention_by_position",
-        "attention_coverage",
-        "attention_neglected",
-    } <= breakdown.keys()
+    assert {f"attention_{name}" for name in ("by_position", "coverage", "neglected")} <= {
+        *breakdown
+    }
     assert 0 <= value["alignment_error_rate"] <= 1
     assert value["aligned_sentences"] == 40
     assert len(value["best"]) == len(value["worst"]) == 10
@@ -171,26 +147,20 @@ def test_details(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
     ):
         assert part in text
     assert "By source length" not in nmt("analyze", run).out
-    assert (
-        nmt("analyze", run, "--alignments", write(alignments, "0-0")).err
-        == f"nmt: {alignments} has 1 lines, but there are 40 sentences to align\n"
-    )
+
+
+def held_out(prepared: Path) -> set[str]:
+    """The sources of dev and test."""
+    return {text for split in ("dev", "test") for text in read_sentences(prepared, split, "src")}
 
 
 def test_leaks_are_reported(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
     manifest = json.loads((folder / "prepared" / "manifest.json").read_text(encoding="utf-8"))
     assert all(shared == 0 for both in manifest["overlap"].values() for shared in both.values())
     assert read(nmt("analyze", run, "--json"))["leaks"]["exact"] == 0
-    pairs = [
-        line.split("\t") for line in (folder / "pairs.tsv").read_text(encoding="utf-8").splitlines()
-    ]
-    held = {
-        text
-        for split in ("dev", "test")
-        for text in read_sentences(folder / "prepared", split, "src")
-    }
-    trained = next(pair for pair in pairs if pair[0] not in held)
-    sources = write(tmp_path / "s", trained[0].upper(), "The zebra eats grass.", "x")
+    held = held_out(folder / "prepared")
+    trained = next(src for src, _ in toy.sentence_pairs() if src not in held)
+    sources = write(tmp_path / "s", trained.upper(), "The zebra eats grass.", "x")
     references = write(tmp_path / "r", "Etwas anderes.", "Das Zebra frisst Gras.", "y")
     words = ["--sources", sources, "--references", references]
     value = read(nmt("analyze", run, *words, "--json"))
@@ -200,36 +170,34 @@ def test_leaks_are_reported(nmt: Run, run: Path, folder: Path, tmp_path: Path) -
     assert f"\n{counts}; scores without them: BLEU " in nmt("analyze", run, *words).out
 
 
-def test_leaks_into_an_earlier_run_are_reported(
-    nmt: Run, run: Path, folder: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "first").mkdir()
-    data = {
-        "split": {"dev": 20, "test": 40, "seed": 5},
-        "prepared": str(tmp_path / "first" / "prepared"),
-    }
-    first = toy.train(
-        tmp_path / "first",
-        data=data,
+@pytest.fixture(scope="module")
+def resplit(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on another split of the same pairs: it was trained on test sentences."""
+    work = tmp_path_factory.mktemp("resplit")
+    split = {"dev": 20, "test": 40, "seed": 5}
+    return toy.train(
+        work,
+        data={"split": split, "prepared": str(work / "prepared")},
         vocabulary={"like": str(folder / "run")},
-        training={"max_steps": 1},
+        training=toy.ONE_UPDATE,
     )
-    text = (run / "config.yaml").read_text(encoding="utf-8")
-    (run / "config.yaml").write_text(
-        text.replace("start_from: null", f"start_from: {first}"), encoding="utf-8"
-    )
-    held = {
-        text
-        for split in ("dev", "test")
-        for text in read_sentences(tmp_path / "first" / "prepared", split, "src")
-    }
+
+
+def test_leaks_of_another_run_and_into_an_earlier_run_are_reported(
+    nmt: Run, run: Path, resplit: Path, folder: Path, tmp_path: Path
+) -> None:
+    held = held_out(resplit.parent / "prepared")
     sources = read_sentences(folder / "prepared", "test", "src")
+    n_leaked = sum(source not in held for source in sources)
     words = ["analyze", run, "--metric", "BLEU"]
-    assert (
-        read(nmt(*words, "--json"))["leaks"]["exact"]
-        == sum(source not in held for source in sources)
-        > 0
-    )
+    found = read(nmt(*words, "--compare", resplit, "--json"))["comparison"]["leaks_of_other"]
+    assert found["exact"] == n_leaked > 0
+    assert found["clean"] <= len(sources) - n_leaked
+    first = shutil.copytree(resplit, tmp_path / "first")
+    config = run / "config.yaml"
+    text = config.read_text(encoding="utf-8")
+    config.write_text(text.replace("start_from: null", f"start_from: {first}"), encoding="utf-8")
+    assert read(nmt(*words, "--json"))["leaks"]["exact"] == n_leaked
     shutil.rmtree(first)
     result = nmt(*words)
     assert "\nsentences that are in the training data: 0 exactly" in result.out
@@ -241,12 +209,9 @@ def test_leaks_into_an_earlier_run_are_reported(
 def test_missing_training_data_is_reported(
     nmt: Run, run: Path, folder: Path, tmp_path: Path
 ) -> None:
-    sources, references = (
-        write(tmp_path / "s", "The dog sees."),
-        write(tmp_path / "r", "Der Hund sieht."),
-    )
-    words = ["--sources", sources, "--references", references, "--data", tmp_path / "nowhere"]
-    result = nmt("analyze", run, *words)
+    files = ["--sources", write(tmp_path / "s", "The dog sees."), "--references"]
+    files.append(write(tmp_path / "r", "Der Hund sieht."))
+    result = nmt("analyze", run, *files, "--data", tmp_path / "nowhere")
     assert result.status == 0
     missing = f"{tmp_path / 'nowhere'}: no prepared data here; run `nmt prepare -c ...` first"
     lead = "nmt: cannot look for the test sentences in the training data of"

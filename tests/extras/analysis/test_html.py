@@ -1,9 +1,10 @@
-"""The HTML page: no other files, any text escaped, and its script at work in a browser."""
+"""nmt.extras.analysis.html: pages need no other files, escape any text, and work in a browser."""
 
 import json
 import re
 import shutil
 import subprocess
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmt.decoding.translator import Translation
+from nmt.extras.analysis.command import command
 from nmt.extras.analysis.html import attention_figure, page
+from tests.conftest import Run
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -63,21 +67,12 @@ def test_percentages_stand_where_the_weights_are() -> None:
     )
 )
 def test_no_text_becomes_markup(tokens: list[str]) -> None:
-    tokens = [
-        *tokens,
-        "<script>alert(1)</script>",
-        "</style>",
-        '"><img src=x onerror=alert(1)>',
-        "</td>&amp;",
-    ]
-    weights = np.full((len(tokens), len(tokens)), 0.5)
-    plain = page(
-        "T", [("H", attention_figure(["x"] * len(tokens), ["x"] * len(tokens), weights, "C"))]
-    )
+    tokens = [*tokens, HOSTILE, "</style>", '"><img src=x onerror=alert(1)>', "</td>&amp;"]
+    weights, plain_tokens = np.full((len(tokens), len(tokens)), 0.5), ["x"] * len(tokens)
+    plain = page("T", [("H", attention_figure(plain_tokens, plain_tokens, weights, "C"))])
     assert "default-src 'none'" in plain
-    hostile = Reading(
-        page(tokens[-4], [(tokens[-2], attention_figure(tokens, tokens, weights, tokens[-3]))])
-    )
+    figure = attention_figure(tokens, tokens, weights, tokens[-3])
+    hostile = Reading(page(tokens[-4], [(tokens[-2], figure)]))
     assert hostile.tags == Reading(plain).tags
     assert all(token.removeprefix("￭") in "".join(hostile.texts) for token in tokens)
 
@@ -87,7 +82,8 @@ def in_browser(folder: Path, text: str, script: str, *flags: str) -> Any:
     on the console.
     """
     probe = f"""<script>const probed = document.createElement("pre");
-    probed.id = "probed"; probed.textContent = JSON.stringify((() => {{ {script} }})()); document.body.append(probed);</script>"""
+    probed.id = "probed"; probed.textContent = JSON.stringify((() => {{ {script} }})());
+    document.body.append(probed);</script>"""
     path = folder / "page.html"
     path.write_text(text.replace("</body>", f"{probe}</body>"), encoding="utf-8")
     options = [
@@ -95,10 +91,12 @@ def in_browser(folder: Path, text: str, script: str, *flags: str) -> Any:
         "--no-sandbox",
         "--disable-gpu",
         "--enable-logging=stderr",
-        f"--user-data-dir={folder / 'profile'}",
+        "--dump-dom",
     ]
-    command = [str(CHROMIUM), *options, *flags, "--dump-dom", path.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    options += [f"--user-data-dir={folder / 'profile'}", *flags, path.as_uri()]
+    done = subprocess.run(
+        [str(CHROMIUM), *options], capture_output=True, text=True, check=True, timeout=120
+    )
     assert "CONSOLE" not in done.stderr, done.stderr
     (answer,) = re.findall(r'<pre id="probed">(.*?)</pre>', done.stdout, re.DOTALL)
     return json.loads(answer.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
@@ -150,3 +148,131 @@ def test_a_word_shows_its_attention(tmp_path: Path) -> None:
     assert left == up
     assert tapped == right
     assert stops == [-1, 0, -1, -1, 0]
+
+
+@pytest.fixture(scope="module")
+def report(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page that `nmt analyze --report` writes."""
+    work = tmp_path_factory.mktemp("report")
+    run = shutil.copytree(folder / "run", work / "run")
+    outputs = work / "other.txt"
+    outputs.write_text("Der Hund sieht <b>den</b> Baum.\n" * 40, encoding="utf-8")
+    command(folders=[run], report=work, compare=outputs, tokenized=True, metric=["BLEU"])
+    return (work / "index.html").read_text(encoding="utf-8")
+
+
+def test_a_report_has_all_sections_and_loads_nothing(report: str) -> None:
+    read = Reading(report)
+    assert [link[:22] for link in read.links] == ["data:image/png;base64,"]  # the curves
+    assert re.findall(r"https?:|url\(|@import|fetch\(", report) == []
+    headings = re.findall(r"<h2>(.*?)</h2>", report)
+    for heading in (
+        "Scores",
+        "Tokenized score",
+        "Comparison",
+        "Training of run",
+        "By source length",
+        "Attention",
+        "Origin of these results",
+    ):
+        assert heading in headings
+    assert len(headings) == len(set(headings))
+    assert read.tags.count("figure") >= 6
+    assert "&quot;sha256&quot;: " in report
+
+
+def test_a_file_of_translations_has_a_page_too_and_a_failure_leaves_other_files(
+    nmt: Run, tmp_path: Path
+) -> None:
+    hypotheses, references = tmp_path / "h", tmp_path / "r"
+    hypotheses.write_text("Ja, <i>gut</i>.\n", encoding="utf-8")
+    references.write_text("Ja, <i>gut</i>!\n", encoding="utf-8")
+    words = ["analyze", "--hypotheses", hypotheses, "--references", references]
+    words += ["--compare", references, "--report"]
+    assert nmt(*words, tmp_path / "report").status == 0
+    text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    assert "Ja, &lt;i&gt;gut&lt;/i&gt;." in text
+    assert "i" not in Reading(text).tags
+    failed, page = nmt(*words, hypotheses), hypotheses / "index.html"
+    assert failed.status == 1
+    assert failed.err == f"nmt: {page}: cannot write the page (File exists)\n"
+    assert hypotheses.read_text(encoding="utf-8") == "Ja, <i>gut</i>.\n"
+
+
+@needs_chromium
+@pytest.mark.parametrize("size", ["360,740", "1280,900"])
+def test_in_a_browser(report: str, tmp_path: Path, size: str) -> None:
+    """No error on the console (`in_browser` checks it); words show their attention; nothing is
+    wider than the screen.
+    """
+    script = """const [figure] = document.querySelectorAll("figure.attention");
+    figure.querySelector(".output button").click();
+    const picture = document.querySelector("img");
+    const tables = [...document.querySelectorAll("section > div > table")];
+    const sides = (row) => [...row.cells].map((cell) => getComputedStyle(cell).textAlign).join();
+    const aligned = (table) => sides(table.rows[0]) === sides(table.rows[1]);
+    return [figure.querySelector(".status").textContent, picture.complete && picture.naturalWidth > 0,
+            document.documentElement.scrollWidth <= document.documentElement.clientWidth,
+            tables.filter((table) => !aligned(table)).map((table) => table.textContent)];"""
+    status, drawn, fits, misaligned = in_browser(tmp_path, report, script, f"--window-size={size}")
+    assert " attends to " in status
+    assert drawn
+    assert fits
+    assert misaligned == []
+
+
+HOSTILE = "<script>alert(1)</script>"
+ATTENTION = np.array([[0.75, 0.25, 0.0], [0.0, 0.5, 0.5]], np.float32)
+
+
+def framed(translation: Translation) -> str:
+    """The page inside of the frame that a notebook shows; it cannot reach the notebook."""
+    text = translation._repr_html_() or ""
+    tag = re.fullmatch(
+        r'<iframe [^<>]*sandbox="allow-scripts"[^<>]*srcdoc="([^"]*)"></iframe>', text
+    )
+    assert tag is not None
+    return unescape(tag[1])
+
+
+def test_a_notebook_shows_source_text_and_attention() -> None:
+    page = framed(
+        Translation("A dog.", "Hund.", ("A", "dog"), ("Hund",), log_prob=-1.25, attention=ATTENTION)
+    )
+    for part in ("<h1>Hund.</h1>", "<p>A dog.</p>", "<p>log-probability -1.25</p>"):
+        assert part in page
+    assert attention_figure(["A", "dog", "<eos>"], ["Hund", "<eos>"], ATTENTION) in page
+    assert re.findall(r"https?:|url\(|@import|src=", page) == []
+
+
+def test_all_text_in_a_notebook_is_escaped() -> None:
+    attention = np.array([[1.0, 0.0]], np.float32)
+    page = framed(
+        Translation(
+            HOSTILE, HOSTILE + '"', (HOSTILE,), (HOSTILE,), attention=attention, complete=False
+        )
+    )
+    assert HOSTILE not in page
+    assert page.count("<script>") == 1
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;&quot;" in page
+
+
+@pytest.mark.parametrize(
+    ("translation", "text"),
+    [
+        (Translation(""), "<h1>(empty)</h1>"),
+        (
+            # of a model without attention
+            Translation("A", "B", ("A",), ("B",), attention=np.zeros((2, 2), np.float32)),
+            "<h1>B</h1>",
+        ),
+        (
+            Translation("A", "B", ("A",), ("B",), complete=False, src_cut=True),
+            "log-probability 0.00, the source was truncated, the output was truncated",
+        ),
+    ],
+)
+def test_without_attention_a_notebook_shows_only_text(translation: Translation, text: str) -> None:
+    page = framed(translation)
+    assert text in page
+    assert "<figure" not in page
