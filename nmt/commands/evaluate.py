@@ -314,7 +314,7 @@ def score_system(
 ) -> tuple[Evaluation, list[Translation], list[ScoredPair]]:
     """Translate and score. Also returns the translations, and the probability of the references."""
     metrics, start_time = options.metrics, time.perf_counter()
-    translations = system.translate(text)
+    translations = system.translator.translate(text.sources or [])
     facts = {
         **system.facts(),
         "split": options.split if options.sources is None else None,
@@ -322,7 +322,7 @@ def score_system(
         "translation_seconds": round(time.perf_counter() - start_time, 2),
     }
     outputs = [translation.text for translation in translations]
-    lowercase = options.lowercase or system.lowercase
+    lowercase = options.lowercase or system.config.tokenizer.lowercase
     tokenizer = None
     if options.tokenized:  # spaCy's words, for a model with any tokenizer
         tokenizer = load_tokenizer(

@@ -1,6 +1,6 @@
 """The tokens that may extend a hypothesis: the most probable ones, or a sampled one.
 
-Logits are log-probabilities up to a constant per row. R rows (hypotheses), V ids. Candidates are on
+Logits are log-probabilities up to a constant per row. N rows (hypotheses), V ids. Candidates are on
 the CPU, in double precision.
 """
 
@@ -16,10 +16,10 @@ from nmt.model.output import to_log_probs
 
 @dataclass(frozen=True)
 class Candidates:
-    """The tokens that may extend each of R hypotheses.
+    """The tokens that may extend each of N hypotheses.
 
     Attributes:
-        ids: [R, k]. log_probs: [R, k], of each token by itself; -inf where it is not allowed.
+        ids: [N, k]. log_probs: [N, k], of each token by itself; -inf where it is not allowed.
     """
 
     ids: Tensor
@@ -27,11 +27,11 @@ class Candidates:
 
     @property
     def has_no_candidate(self) -> Tensor:
-        """[R], True where no token is allowed."""
+        """[N], True where no token is allowed."""
         return self.log_probs.amax(1) == float("-inf")
 
     def force(self, ids: Tensor, logits: Tensor, norm: Tensor) -> "Candidates":
-        """Only the token `ids` [R] in rows where it is not negative. norm: [R, 1], of logits."""
+        """Only the token `ids` [N] in rows where it is not negative. norm: [N, 1], of logits."""
         is_forced = (ids >= 0).unsqueeze(1)
         forced_log_probs = torch.full_like(self.log_probs, float("-inf"))
         forced_log_probs[:, :1] = to_log_probs(
@@ -49,7 +49,7 @@ class Candidates:
 
 
 def without_banned(ids: Tensor, log_probs: Tensor, banned: Tensor) -> Candidates:
-    """The tokens [R, k], with -inf for those among `banned` [R, M]."""
+    """The tokens [N, k], with -inf for those among `banned` [N, M]."""
     is_banned = (ids.unsqueeze(2) == banned.unsqueeze(1)).any(2)
     return Candidates(ids, log_probs.masked_fill(is_banned, float("-inf")))
 
@@ -60,11 +60,11 @@ def sample(
     """One token per row, sampled with temperature, top-k and top-p.
 
     Args:
-        logits: [R, V]. norm: [R, 1], their log sum exp. banned: [R, M].
-        uniform: [R], random numbers in [0, 1).
+        logits: [N, V]. norm: [N, 1], their log sum exp. banned: [N, M].
+        uniform: [N], random numbers in [0, 1).
 
     Returns:
-        ids and log_probs [R, 1]; the log-probability is that of the model, at temperature 1 and
+        ids and log_probs [N, 1]; the log-probability is that of the model, at temperature 1 and
         with nothing banned.
     """
     allowed = logits.scatter(1, banned.to(logits.device), float("-inf"))
@@ -78,7 +78,7 @@ def sample(
 
 
 def sampling_probabilities(logits: Tensor, options: DecodingConfig) -> Tensor:
-    """[R, V], 0 for ids that top-k, top-p (Holtzman 2020) or epsilon (Hewitt 2022) excludes.
+    """[N, V], 0 for ids that top-k, top-p (Holtzman 2020) or epsilon (Hewitt 2022) excludes.
 
     A row may sum to less than 1.
     """
@@ -103,15 +103,15 @@ def sampling_probabilities(logits: Tensor, options: DecodingConfig) -> Tensor:
 def banned_ids(
     ids_so_far: Tensor, too_short: Tensor, forbidden: Sequence[int], *, eos: int, ngram: int | None
 ) -> Tensor:
-    """The ids that must not extend each of R hypotheses, some of them repeated.
+    """The ids that must not extend each of N hypotheses, some of them repeated.
 
     Args:
-        ids_so_far: [R, t]. too_short: [R], True where <eos> is not allowed yet.
+        ids_so_far: [N, t]. too_short: [N], True where <eos> is not allowed yet.
         forbidden: ids that are never allowed; at least one.
         ngram: n, if no n-gram may occur twice.
 
     Returns:
-        [R, M].
+        [N, M].
     """
     columns = [torch.tensor(forbidden).expand(len(ids_so_far), -1)]
     if too_short.any():
@@ -122,11 +122,11 @@ def banned_ids(
 
 
 def repeating_ids(ids_so_far: Tensor, n: int, filler: int) -> Tensor:
-    """The ids [R, M] that would repeat an n-gram of `ids_so_far` [R, t], then `filler`."""
+    """The ids [N, M] that would repeat an n-gram of `ids_so_far` [N, t], then `filler`."""
     if ids_so_far.shape[1] < n:
         return ids_so_far.new_empty(len(ids_so_far), 0)
-    ngrams = ids_so_far.unfold(1, n, 1)  # [R, t - n + 1, n]
-    last_ids = ids_so_far[:, ids_so_far.shape[1] - n + 1 :].unsqueeze(1)  # [R, 1, n - 1]
+    ngrams = ids_so_far.unfold(1, n, 1)  # [N, t - n + 1, n]
+    last_ids = ids_so_far[:, ids_so_far.shape[1] - n + 1 :].unsqueeze(1)  # [N, 1, n - 1]
     would_repeat = (ngrams[..., :-1] == last_ids).all(-1)
     repeated = ngrams[..., -1].masked_fill(~would_repeat, filler)
     width = int(would_repeat.sum(1).max()) if len(ids_so_far) else 0

@@ -27,7 +27,7 @@ class PerModel:
     values: tuple[Any, ...]
 
     def select(self, rows: Tensor) -> "PerModel":
-        """The rows [R] of each of them, in that order."""
+        """The rows [B'] of each of them, in that order."""
         return PerModel(tuple(value.select(rows) for value in self.values))
 
 

@@ -1,16 +1,16 @@
 """Beam search; greedy search (a beam of 1); sampling.
 
-Every sentence has a beam with K slots for hypotheses, all of the same length. A step of the search:
+Every sentence has a beam: K slots for hypotheses of the same length. A step of the search:
 
-1. step: the model reads the last token of each hypothesis;
-2. extend: it proposes candidates for the next token of each open hypothesis;
-3. choose: of all extensions of a sentence the K most probable ones become its hypotheses (in
-   sampling, one of each hypothesis);
-4. finish: hypotheses that end in <eos>, or have the maximum length, are ranked by their score and
-   leave the beam;
-5. leave: a sentence whose open hypotheses cannot enter its n-best list any more leaves the batch.
+1. step: the model reads the last token of each hypothesis.
+2. extend: each open hypothesis gets candidates for its next token.
+3. choose: the K most probable extensions of a sentence become its hypotheses. In sampling, each
+   hypothesis has one extension.
+4. finish: a hypothesis ends with <eos>, or at the maximum length. It gets a score, and leaves the
+   beam.
+5. leave: a sentence leaves the batch when no open hypothesis can enter its n-best list any more.
 
-The slot of a finished hypothesis is free for one step only: then the K best extensions of the open
+The slot of a finished hypothesis stays empty for one step. Then the K best extensions of the open
 hypotheses fill the beam again. A complete hypothesis ranks before one that was truncated at the
 maximum length.
 """
@@ -136,9 +136,7 @@ class _Beams:
             max(int(options.max_length_ratio * src_length), len(prefix)) + EXTRA_TOKENS
             for src_length, prefix in zip(self.src_lengths, prefixes, strict=True)
         ]
-        self.max_length = torch.tensor(
-            [float(length) for length in max_lengths], dtype=torch.double
-        )
+        self.max_length = torch.tensor(max_lengths, dtype=torch.double)
         self.min_length = torch.tensor(
             [int(options.min_length_ratio * len(source)) for source in sources]
         )
@@ -173,7 +171,7 @@ class _Beams:
     def extend(self, model: TranslationModel, vectors: Tensor) -> Candidates:
         """Candidates [b, K, k] for the next token of each hypothesis, from vectors [b * K, R]."""
         is_open, t = self.log_prob > float("-inf"), len(self.steps)
-        rows = is_open.flatten().nonzero().squeeze(1)  # [R]: only open hypotheses need logits
+        rows = is_open.flatten().nonzero().squeeze(1)  # [N]: only open hypotheses need logits
         vectors = vectors if len(rows) == len(vectors) else vectors[rows.to(vectors.device)]
         sentence = self.sentence.repeat_interleave(self.size)[rows]
         ids_so_far, too_short = self.ids_so_far.flatten(0, 1)[rows], self.min_length[sentence] > t

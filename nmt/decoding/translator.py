@@ -18,7 +18,7 @@ from nmt.decoding.search import search
 from nmt.decoding.unknown_words import (
     UNKNOWN,
     Replacement,
-    UnknownWords,
+    WordFn,
     replace_unknown,
     surface_forms,
     with_replacements,
@@ -102,7 +102,7 @@ class Translator:
         model: in evaluation mode.
         tokenizers, vocabularies: (source, target).
         options: how to search.
-        unknown: how to replace unknown words.
+        words: translates a source word in place of <unk>; without it, the word is copied.
         rankers: order all hypotheses of the beam, one after the other.
 
     Raises:
@@ -116,7 +116,7 @@ class Translator:
         tokenizers: tuple[Tokenizer, Tokenizer],
         vocabularies: tuple[Vocabulary, Vocabulary],
         options: DecodingConfig,
-        unknown: UnknownWords | None = None,
+        words: WordFn | None = None,
         rankers: Sequence[Ranker] = (),
     ) -> None:
         if model.training:
@@ -125,8 +125,7 @@ class Translator:
         self.tokenizers, self.vocabularies = tokenizers, vocabularies
         self.src_tokenizer, self.tgt_tokenizer = tokenizers
         self.src_vocabulary, self.tgt_vocabulary = vocabularies
-        self.options, self.unknown = options, unknown or UnknownWords()
-        self.rankers = rankers
+        self.options, self.words, self.rankers = options, words, rankers
 
     def translate(
         self, texts: Sequence[str], prefixes: Sequence[str] | None = None
@@ -241,10 +240,10 @@ class Translator:
     ) -> Translation:
         tokens = written = self.tgt_vocabulary.tokens(hypothesis.ids)
         replaced: tuple[Replacement, ...] = ()
-        if self.unknown.replace and UNKNOWN in tokens:
+        if self.options.replace_unknown and UNKNOWN in tokens:
             surfaces = surface_forms(source, src_tokens, self.src_tokenizer)
             replaced = replace_unknown(
-                tokens, src_tokens, surfaces, hypothesis.attention, self.unknown.translate
+                tokens, src_tokens, surfaces, hypothesis.attention, self.words
             )
             written = with_replacements(tokens, replaced)
         return Translation(

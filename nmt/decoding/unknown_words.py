@@ -15,14 +15,6 @@ WordFn = Callable[[str], str | None]  # a source word -> its translation, or Non
 
 
 @dataclass(frozen=True)
-class UnknownWords:
-    """How unknown words are replaced: by `translate` of the source word, or by a copy of it."""
-
-    replace: bool = True
-    translate: WordFn | None = None
-
-
-@dataclass(frozen=True)
 class Replacement:
     """The replacement of an unknown word of the output.
 

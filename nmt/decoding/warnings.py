@@ -46,55 +46,48 @@ class WarningChecker:
     ) -> None:
         """Both are (source, target)."""
         self._tokenizers, self._vocabularies = tokenizers, vocabularies
-        self._unigrams = [_Unigrams(vocabulary) for vocabulary in vocabularies]
+        self._log_probs = [_unigram_log_probs(vocabulary.counts) for vocabulary in vocabularies]
 
     def warnings(self, translation: Translation) -> list[str]:
         """Keys of `DESCRIPTIONS`."""
-        warnings = [self._check_source(translation)] if translation.src_tokens else []
-        if translation.src_cut:
-            warnings.append(SOURCE_CUT)
-        if not translation.complete:
-            warnings.append(OUTPUT_CUT)
-        if repeats(translation.tokens, MAX_REPETITIONS) and not repeats(
-            translation.src_tokens, MAX_REPETITIONS
-        ):
-            warnings.append(REPEATING)
-        return [warning for warning in warnings if warning]
+        source_repeats = repeats(translation.src_tokens, MAX_REPETITIONS)
+        found = {
+            SOURCE_CUT: translation.src_cut,
+            OUTPUT_CUT: not translation.complete,
+            REPEATING: repeats(translation.tokens, MAX_REPETITIONS) and not source_repeats,
+        }
+        warnings = [warning for warning, holds in found.items() if holds]
+        return [*self._check_source(translation), *warnings]
 
-    def _check_source(self, translation: Translation) -> str:
-        """A warning, or ""."""
+    def _check_source(self, translation: Translation) -> list[str]:
+        """At most one warning."""
         words = [token for token in translation.src_tokens if any(map(str.isalpha, token))]
         n_known = sum(word in self._vocabularies[0] for word in words)
         if self._is_target_language(translation.source[:MAX_CHARACTERS]):
-            return TARGET_LANGUAGE
+            return [TARGET_LANGUAGE]
         if words and not n_known:
-            return ALL_UNKNOWN
-        return MOSTLY_UNKNOWN if len(words) >= MIN_WORDS and n_known < len(words) / 2 else ""
+            return [ALL_UNKNOWN]
+        return [MOSTLY_UNKNOWN] * (len(words) >= MIN_WORDS and n_known < len(words) / 2)
 
     def _is_target_language(self, text: str) -> bool:
         """Never True with a shared vocabulary, whose frequencies are those of both languages."""
         n_words = len(text.split())
         if n_words < MIN_WORDS:
             return False
+        parts = zip(self._tokenizers, self._vocabularies, self._log_probs, strict=True)
         as_source, as_target = (
-            unigrams.log_prob(tokenizer.split(text))
-            for unigrams, tokenizer in zip(self._unigrams, self._tokenizers, strict=True)
+            sum(log_probs[index] for index in vocabulary.ids(tokenizer.split(text)))
+            for tokenizer, vocabulary, log_probs in parts
         )
         return as_target - as_source > MIN_MARGIN * n_words
 
 
-class _Unigrams:
-    """A unigram language model, from the counts of tokens in the training data."""
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        total = sum(vocabulary.counts)
-        self._vocabulary = vocabulary
-        self._log_probs = [log(max(count, 0.5) / max(total, 1)) for count in vocabulary.counts]
-        # <unk> may be frequent, but each unknown word is rare.
-        self._log_probs[UNK] = min(self._log_probs)
-
-    def log_prob(self, tokens: Sequence[str]) -> float:
-        return sum(self._log_probs[index] for index in self._vocabulary.ids(tokens))
+def _unigram_log_probs(counts: Sequence[int]) -> list[float]:
+    """Of each id, from its count in the training data."""
+    total = max(sum(counts), 1)
+    log_probs = [log(max(count, 0.5) / total) for count in counts]
+    log_probs[UNK] = min(log_probs)  # <unk> may be frequent, but each unknown word is rare
+    return log_probs
 
 
 def describe(warning: str, numbers: Sequence[int], unit: str) -> str:

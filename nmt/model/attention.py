@@ -158,7 +158,7 @@ class Memory:
     translations: Translations | None = None
 
     def select(self, rows: Tensor) -> "Memory":
-        """The memory of the sentences `rows` [R], in that order."""
+        """The memory of the sentences `rows` [B'], in that order."""
         values, keys, mask = (part[rows] for part in (self.values, self.keys, self.mask))
         translations = None if self.translations is None else self.translations.select(rows)
         return Memory(values, keys, mask, self.summary.select(rows), translations)
@@ -179,7 +179,7 @@ class AttentionState:
     stride: int = 1
 
     def select(self, rows: Tensor) -> "AttentionState":
-        """The state of the sentences `rows` [R], in that order."""
+        """The state of the sentences `rows` [B'], in that order."""
         return replace(self, coverage=None if self.coverage is None else self.coverage[rows])
 
 
@@ -188,7 +188,7 @@ class Attended:
     """The result of attention for T steps.
 
     Attributes:
-        context: [B, T, H_e]. weights: [B, T, S], 0 on padding. Of `step`: [R, H_e], [R, S].
+        context: [B, T, H_e]. weights: [B, T, S], 0 on padding. Of `step`: [B * K, H_e] and so on.
         state: for the next step.
     """
 
@@ -213,13 +213,13 @@ class Attention(nn.Module, ABC):
         """Attend with the queries [B, T, H_d] of T steps."""
 
     def step(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
-        """One step with queries [R, H_d]: of B sentences, or of K hypotheses of each, side by side.
+        """One step with queries [B * K, H_d] of K hypotheses of each sentence, side by side.
 
         The K hypotheses take the place of the T steps in `forward`, so the memory holds each
         sentence only once.
 
         Returns:
-            context [R, H_e], weights [R, S].
+            context [B * K, H_e], weights [B * K, S].
         """
         attended = self(_by_sentence(query, memory), memory, replace(state, stride=0))
         context, weights = attended.context.flatten(0, 1), attended.weights.flatten(0, 1)
@@ -386,7 +386,7 @@ class NoAttention(Attention):
 
 
 def _by_sentence(rows: Tensor, memory: Memory) -> Tensor:
-    """[R, ...] -> [B, K, ...]."""
+    """[B * K, ...] -> [B, K, ...]."""
     return rows.view(memory.mask.shape[0], -1, *rows.shape[1:])
 
 

@@ -117,7 +117,7 @@ class DecoderState:
     fed: Tensor | None = None
 
     def select(self, rows: Tensor) -> "DecoderState":
-        """The state of the rows [R], in that order."""
+        """The state of the rows [B'], in that order."""
         fed = None if self.fed is None else self.fed[rows]
         return DecoderState(self.recurrent.select(rows), self.attention.select(rows), fed)
 

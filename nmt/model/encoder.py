@@ -27,7 +27,7 @@ class Summary:
     states: RecurrentState
 
     def select(self, rows: Tensor) -> "Summary":
-        """The summaries of the sentences `rows` [R], in that order."""
+        """The summaries of the sentences `rows` [B'], in that order."""
         return Summary(self.vector[rows], self.states.select(rows))
 
 

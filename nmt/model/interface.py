@@ -30,7 +30,7 @@ class TranslationModel(nn.Module, ABC):
     """Reads a batch of source sentences once, then predicts target tokens one step at a time.
 
     A memory (one row per sentence) and a state (one row per hypothesis) are opaque to the caller,
-    except that `select(rows)` returns the rows [R] in that order.
+    except that `select(rows)` returns the rows [B'] in that order.
     """
 
     @property

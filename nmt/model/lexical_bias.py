@@ -31,7 +31,7 @@ class Translations:
     probabilities: Tensor
 
     def select(self, rows: Tensor) -> "Translations":
-        """Those of the sentences `rows` [R], in that order."""
+        """Those of the sentences `rows` [B'], in that order."""
         return Translations(self.ids[rows], self.probabilities[rows])
 
 

@@ -99,8 +99,8 @@ class Output(nn.Module, ABC):
 class Softmax(Output):
     """The full softmax over the vocabulary: logits = W_s x + b (Luong 2015, eq. 6).
 
-    With `tied`, W_s is the target embedding; if R differs from E, x is projected to E first.
-    Vectors of R + V numbers end with numbers to add to the logits.
+    With `tied`, W_s is the target embedding [V, E]. If R is not E, x is projected to E numbers
+    first. A vector may have R + V numbers: the last V are added to the logits.
     """
 
     def __init__(

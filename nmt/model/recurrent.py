@@ -200,7 +200,7 @@ class RecurrentState:
         ]
 
     def select(self, rows: Tensor) -> "RecurrentState":
-        """The state of the sentences `rows` [R], in that order."""
+        """The state of the sentences `rows` [B'], in that order."""
         return RecurrentState(self.hidden[rows], None if self.cell is None else self.cell[rows])
 
 

@@ -12,7 +12,7 @@ from nmt.config.load import differences
 from nmt.config.parts import DeviceName
 from nmt.config.schema import Config
 from nmt.data.evaluation_set import EvaluationSet
-from nmt.decoding.translator import Translation, Translator
+from nmt.decoding.translator import Translator
 from nmt.files import sha256_of
 from nmt.run import provenance
 from nmt.run.checkpoint import MODEL_FILE, is_average, step_of
@@ -47,14 +47,9 @@ class System:
         return [run for run, _ in self.members]
 
     @property
-    def lowercase(self) -> bool:
-        """Whether it writes only lower-case letters."""
-        return self.config.tokenizer.lowercase
-
-    @property
     def direction(self) -> str:
         """Source and target language, such as en-de."""
-        return f"{self.config.data.src_language}-{self.config.data.tgt_language}"
+        return self.config.data.direction
 
     @property
     def file_name(self) -> str:
@@ -96,11 +91,6 @@ class System:
         return {
             name: path for ranker in self.translator.rankers for name, path in ranker.runs.items()
         }
-
-    def translate(self, text: EvaluationSet) -> list[Translation]:
-        """Translate the sources, which must be there."""
-        assert text.sources is not None
-        return self.translator.translate(text.sources)
 
     def facts(self) -> dict[str, Any]:
         """For JSON: decoding options, and hashes of weights, configuration, data and code."""

@@ -11,7 +11,7 @@ from nmt.config.schema import Config
 from nmt.decoding.ensemble import Ensemble, Member
 from nmt.decoding.fast import for_search
 from nmt.decoding.translator import Ranker, Translator, check_n_best
-from nmt.decoding.unknown_words import UnknownWords, WordFn
+from nmt.decoding.unknown_words import WordFn
 from nmt.device import set_up_device
 from nmt.errors import CheckpointError
 from nmt.model.seq2seq import Seq2Seq
@@ -161,7 +161,7 @@ def build_translator(
             tokenizers=load_tokenizers(run, config),
             vocabularies=load_vocabularies(run),
             options=decoding,
-            unknown=UnknownWords(decoding.replace_unknown, _find_words(run, config)),
+            words=_find_words(run, config),
             rankers=[ranker for ranker in rankers if ranker is not None],
         )
 

@@ -81,11 +81,12 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Interval:
-    """Sums since the last training line of the journal, over `n_tokens` target tokens, in nats.
+    """Sums over the updates since the last training line of the journal.
 
     Attributes:
-        objective: the sum that training minimizes. likelihood: the negative log-likelihood;
-            checkpoints use this name.
+        objective: what training minimizes, in nats.
+        likelihood: the negative log-likelihood, in nats. Checkpoints have it under this name.
+        n_tokens: target tokens.
     """
 
     objective: float = 0.0

@@ -207,6 +207,12 @@ def test_a_step_is_that_of_the_layer(
 # --- 8-bit integers
 
 
+@pytest.fixture(scope="module", autouse=True)
+def available() -> None:
+    """The check also catches a warning that torch gives once."""
+    check_int8(torch.device("cpu"))
+
+
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 99))
 def test_rows_are_rounded_to_the_nearest_of_their_scale(
     outputs: int, inputs: int, seed: int

@@ -16,7 +16,6 @@ from nmt.decoding.forced import score_pairs
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import search
 from nmt.decoding.translator import Translation, Translator
-from nmt.decoding.unknown_words import UnknownWords
 from nmt.errors import ConfigError, DataError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.tokenizers import load_tokenizer
@@ -77,8 +76,7 @@ def test_n_best_lists_start_with_the_best() -> None:
 
 def test_n_best_lists_have_no_duplicates_while_the_beam_has_others() -> None:
     """The characters " a" and "a" are joined to the same text."""
-    translator = make_translator(beam=6)
-    translator.unknown = UnknownWords(replace=False)
+    translator = make_translator(beam=6, replace_unknown=False)
     texts = [text for text in TEXTS if text.strip()]
     src = [
         translator.src_vocabulary.ids(tokens)

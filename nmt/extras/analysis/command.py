@@ -179,7 +179,7 @@ def _analyze_system(options: AnalyzeOptions) -> Analysis:
             evaluation.outputs,
             text.references,
             metrics,
-            system.lowercase,
+            system.config.tokenizer.lowercase,
             system.translator,
             translations,
             forced,

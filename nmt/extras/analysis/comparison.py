@@ -128,10 +128,13 @@ def load_other(
         if options.sources is None:
             prepared = options.data or system.config.prepared_folder
             check_rankers(other.ranking_runs.values(), prepared)
-        outputs = [translation.text for translation in other.translate(text)]
+        translations = other.translator.translate(text.sources or [])
+        outputs = [translation.text for translation in translations]
         has_same_data = {*data_hashes(other)} == {*data_hashes(system)}
         overlap = None if has_same_data else training_overlap(text, other, None)
-        return OtherSystem(other.describe(text), outputs, other.facts(), other.lowercase, overlap)
+        return OtherSystem(
+            other.describe(text), outputs, other.facts(), other.config.tokenizer.lowercase, overlap
+        )
 
 
 def read_other(path: Path, text: EvaluationSet) -> OtherSystem:

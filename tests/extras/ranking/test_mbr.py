@@ -16,7 +16,6 @@ from sacrebleu.metrics.chrf import CHRF
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.search import search
 from nmt.decoding.translator import Translation, Translator
-from nmt.decoding.unknown_words import UnknownWords
 from nmt.errors import ConfigError
 from nmt.extras.ranking.mbr import pairwise_bleu, pairwise_chrf, rank_by_expected_utility
 from nmt.extras.ranking.reverse import Ranking
@@ -168,7 +167,7 @@ def test_translations_do_not_depend_on_the_batch(mbr: dict[str, Any]) -> None:
 @pytest.mark.parametrize("mbr", [{}, SAMPLING], ids=["beam", "sampling"])
 def test_candidates_are_those_of_the_search(mbr: dict[str, Any]) -> None:
     translator, n = translator_with("words", beam=6, mbr=mbr), 8 if mbr else 6
-    translator.unknown = UnknownWords(replace=False)
+    translator.options = translator.options.model_copy(update={"replace_unknown": False})
     (source,) = (
         translator.src_vocabulary.ids(tokens)
         for tokens in translator.src_tokenizer.split_all(["a b a b"])
