@@ -50,7 +50,6 @@ First steps:
   nmt evaluate
   nmt translate "The dog sleeps."
 """
-BROKEN_PIPE_STATUS = 141  # 128 + SIGPIPE, as a shell reports it
 
 
 def all_commands() -> dict[str, Command]:
@@ -185,7 +184,7 @@ def fail_on_system_error(error: OSError) -> NoReturn:
     except OSError:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     if isinstance(error, BrokenPipeError):  # the reader closed the pipe, as `| head` does
-        sys.exit(BROKEN_PIPE_STATUS)
+        sys.exit(141)  # 128 + SIGPIPE, as a shell reports it
     fail(f"{error.filename or 'input or output'}: {error.strerror or error}")
 
 

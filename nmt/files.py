@@ -45,8 +45,11 @@ def replacing(path: Path, temporary: Path | None = None) -> Iterator[Path]:
         OSError: `path` cannot be written.
     """
     path = path.resolve()
-    if temporary is None:
-        _delete_abandoned(path)
+    if temporary is None:  # delete what killed processes left behind
+        abandoned = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]+\.tmp")
+        for sibling in _siblings(path):
+            if abandoned.fullmatch(sibling.name) and _age(sibling) > ABANDONED_SECONDS:
+                _delete(sibling)
     working_path = temporary or path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         with naming(path):
@@ -310,14 +313,6 @@ def _delete(path: Path) -> None:
 
 def _siblings(path: Path) -> list[Path]:
     return [*path.parent.iterdir()] if path.parent.is_dir() else []
-
-
-def _delete_abandoned(path: Path) -> None:
-    """Delete the temporary siblings of `path` that killed processes left behind."""
-    name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]+\.tmp")
-    for sibling in _siblings(path):
-        if name.fullmatch(sibling.name) and _age(sibling) > ABANDONED_SECONDS:
-            _delete(sibling)
 
 
 def _age(path: Path) -> float:

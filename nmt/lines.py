@@ -29,7 +29,6 @@ BLOCK_BYTES = 1 << 18  # read at once
 FRAME_BLOCK_BYTES = 1 << 9  # read at once of .xz and .zst: each byte can become 32,768
 MAX_LINE_BYTES = 1 << 24  # a file with longer lines is not text
 MAX_ZEROS = 0.05  # share of zero bytes; damaged text has a few
-TABLE_SUFFIXES = (".txt", ".tsv", ".csv")
 # The first bytes of packed files.
 MARKS = {
     b"PK": ".zip",
@@ -353,7 +352,7 @@ def _choose_member(path: Path, names: Sequence[str], language: str) -> str:
         and PurePosixPath(name).name[:1] not in ("_", ".", "")
     }
     of_language = [name for name, suffix in suffixes.items() if suffix == f".{language}"]
-    tables = [name for name, suffix in suffixes.items() if suffix in TABLE_SUFFIXES]
+    tables = [name for name, suffix in suffixes.items() if suffix in (".txt", ".tsv", ".csv")]
     for group in (of_language, tables, list(suffixes)):
         if len(group) == 1:
             return group[0]

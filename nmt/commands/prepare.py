@@ -207,8 +207,12 @@ def summary(manifest: dict[str, Any]) -> str:
         ("", ""),
         ("", "".join(f"{name:>12}" for name in manifest["splits"])),
         *_split_rows(manifest["splits"]),
-        ("shared sentences", _format_overlap(manifest["overlap"])),
     ]
+    overlap = manifest["overlap"]
+    n_shared = sum(sum(counts.values()) for counts in overlap.values())
+    parts = [f"{name} {each['src']} source, {each['tgt']} target" for name, each in overlap.items()]
+    listing = f": {'; '.join(parts)}" if n_shared else ""
+    rows.append(("shared sentences", f"{n_shared} between the splits{listing}"))
     if manifest["naive_leak"] is not None:
         leak = f"would leak a training sentence into {manifest['naive_leak']:.1%} of the test pairs"
         rows.append(("a random split", leak))
@@ -264,11 +268,3 @@ def _split_rows(splits: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"{name} tokens", "".join(f"{each['tokens']:>12,}" for each in figures)
         means = "".join(f"{each['mean']:>7.1f},{each['longest']:>4}" for each in figures)
         yield "  mean, longest", means
-
-
-def _format_overlap(overlap: dict[str, dict[str, int]]) -> str:
-    total = sum(sum(counts.values()) for counts in overlap.values())
-    parts = [
-        f"{name} {counts['src']} source, {counts['tgt']} target" for name, counts in overlap.items()
-    ]
-    return f"{total} between the splits" + (f": {'; '.join(parts)}" if total else "")

@@ -149,15 +149,16 @@ TOKENIZERS = _table(
 
 # text: what a line or record is. files: reads `files`, one per language, instead of `path`.
 # columns: "number" (from 1, or a name in the header), "name" (of a field) or "none".
-# needs_columns: they must be given. english_first: without columns, English is in the first.
+# needs_columns: they must be given. english_first: the columns of English and of the other language
+# if none are given.
 FORMATS = _table(
     "formats",
     {
         "manythings": Part(
-            "nmt.data.formats:open_table", text="manythings (English first)", english_first=True
+            "nmt.data.formats:open_table", text="manythings (English first)", english_first=(1, 2)
         ),
         "tatoeba": Part(
-            "nmt.data.formats:open_table", text="tatoeba (id, text, id, text)", english_first=True
+            "nmt.data.formats:open_table", text="tatoeba (id, text, id, text)", english_first=(2, 4)
         ),
         "tsv": Part("nmt.data.formats:open_table", text="tsv", needs_columns=True),
         "lines": Part("nmt.data.formats:open_lines", text="lines (two files)", files=True),

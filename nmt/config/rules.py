@@ -31,8 +31,6 @@ from nmt.config.schema import (
 )
 from nmt.plugins import hooks
 
-MAX_SHARE_ERROR = 1e-6  # of a sum
-
 Rule = tuple[Any, str, str]  # whether it is broken; the keys, and what to say if it is
 
 
@@ -123,7 +121,7 @@ def _mixture_rules(data: DataConfig) -> Iterator[Rule]:
     total, has_all = sum(shares), len(shares) == len(sources)
     needed = "1" if has_all else "less than 1, as a source without a share takes the rest"
     yield (
-        shares and (abs(total - 1) > MAX_SHARE_ERROR if has_all else total >= 1),
+        shares and (abs(total - 1) > 1e-6 if has_all else total >= 1),
         "data.sources",
         f"the shares add up to {total:g}, but must add up to {needed}",
     )

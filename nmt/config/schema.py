@@ -203,11 +203,6 @@ class DataConfig(Section):
             return {"source": self.source}
         return {f"sources.{name}": source for name, source in self.sources.items()}
 
-    @property
-    def splits_as_opposite(self) -> bool:
-        """Whether the split is that of the opposite direction."""
-        return self.split.direction == self.opposite_direction
-
 
 @with_extras("tokenizer")
 class TokenizerConfig(Section):

@@ -16,8 +16,6 @@ from nmt.errors import ConfigError
 # Of a text; a configuration with all its comments has 16,000, 180, 4.
 MAX_CHARACTERS, MAX_VALUES, MAX_DEPTH = 1 << 18, 10_000, 50
 MAX_DIGITS = 100  # of a whole number
-MIN_DECIMAL = 1e-8  # smaller numbers are written with an exponent
-MAX_COMMENT_COLUMN = 40  # on longer lines the comment follows the value directly
 LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
@@ -76,9 +74,8 @@ def comment(text: str) -> str:
         for token in yaml.scan(text, Loader=_Loader)
         if token.end_mark.column
     }
-    column = max(
-        (widths[line] for line in descriptions if widths[line] <= MAX_COMMENT_COLUMN), default=0
-    )
+    # On lines of more than 40 characters the comment follows the value directly.
+    column = max((widths[line] for line in descriptions if widths[line] <= 40), default=0)
     for line, description in descriptions.items():
         lines[line] = f"{lines[line][: widths[line]]:<{column}}  # {description}"
     return "".join(line + line_break for line, line_break in zip(lines, breaks, strict=True))
@@ -173,7 +170,7 @@ class _Dumper(yaml.SafeDumper):
         return self.represent_scalar("tag:yaml.org,2002:str", text, style)
 
     def represent_decimal(self, value: float) -> yaml.ScalarNode:
-        if MIN_DECIMAL <= abs(value) < 1:  # not 1.0e-05
+        if 1e-8 <= abs(value) < 1:  # not 1.0e-05; smaller numbers have an exponent
             return self.represent_scalar("tag:yaml.org,2002:float", f"{Decimal(repr(value)):f}")
         return self.represent_float(value)
 

@@ -21,17 +21,7 @@ import numpy.typing as npt
 from nmt.data.splitting import Fingerprints, Kind, are_among, fingerprint
 from nmt.errors import DataError, NmtWarning
 
-SAMPLE_ROWS = 256  # of a chunk, in which the languages are compared
-# Swapped: this many known words in the sample, and this part of them on the other side.
-MIN_WORDS, SWAPPED_PART = 20, 0.8
-SHIFTED_ROWS, MIN_SHIFTED_ROWS = 1024, 30  # of a chunk, in neighboring rows
 MAX_SHIFT = 3
-MIN_Z = 5  # aligned files are far below 0; a random order exceeds 5 once in a million chunks
-# Another language: of at least 200 words, under 5 % are frequent in the stated one.
-MIN_LANGUAGE_WORDS, FOREIGN_PART = 200, 0.05
-MIN_UNDECODABLE = 5  # rows, if most rows with other characters than ASCII cannot be decoded
-COPIES_PART, DROPPED_PART, OVERLAP_PART = 0.5, 0.5, 0.1  # of the pairs; more is worth a warning
-MIN_COVERAGE = 0.5  # of the tokens of the dev set
 
 # Scripts that one language uses, by the first word of Unicode's names of their characters.
 SCRIPTS = {
@@ -45,9 +35,6 @@ SCRIPTS = {
     "GEORGIAN": "ka",
     "ARMENIAN": "hy",
 }
-MIN_SCRIPT_SHARE = 0.2  # of the letters; Japanese has its kana among Chinese characters
-MIN_WORD_SCORE = 0.04
-MIN_MARGIN = 1.3  # of the best language over the next one
 
 EMPTY = np.frombuffer(fingerprint(""), "<u8")[0]
 
@@ -88,13 +75,15 @@ def check_order(
 
 
 def are_swapped(pairs: Sequence[Pair], languages: tuple[str, str]) -> bool:
-    """Whether most of the words that only one of the languages has are on the side of the other."""
+    """Whether most of the words that only one of the languages has are on the side of the other: at
+    least 80 % of at least 20 words in a sample.
+    """
     right = wrong = 0
-    for src, tgt in pairs[:: -(-len(pairs) // SAMPLE_ROWS) or 1]:
+    for src, tgt in pairs[:: -(-len(pairs) // 256) or 1]:
         src_right, src_wrong = count_words(src, languages)
         tgt_wrong, tgt_right = count_words(tgt, languages)
         right, wrong = right + src_right + tgt_right, wrong + src_wrong + tgt_wrong
-    return right + wrong >= MIN_WORDS and wrong >= SWAPPED_PART * (right + wrong)
+    return right + wrong >= 20 and wrong >= 0.8 * (right + wrong)
 
 
 def find_shift(pairs: Sequence[Pair]) -> int:
@@ -103,11 +92,11 @@ def find_shift(pairs: Sequence[Pair]) -> int:
 
     A sentence and its translation have similar lengths, the same punctuation at the end, and names
     and numbers in common. The shift is the one with which they have clearly more of that (a z-test
-    over the rows).
+    over the rows, at least 30).
     """
-    src, tgt = ([_traits(pair[side]) for pair in pairs[:SHIFTED_ROWS]] for side in (0, 1))
+    src, tgt = ([_traits(pair[side]) for pair in pairs[:1024]] for side in (0, 1))
     rows = range(MAX_SHIFT, len(src) - MAX_SHIFT)
-    if len(rows) < MIN_SHIFTED_ROWS:
+    if len(rows) < 30:
         return 0
     usual = float(np.median([one[0] - other[0] for one, other in zip(src, tgt, strict=True)]))
 
@@ -119,7 +108,8 @@ def find_shift(pairs: Sequence[Pair]) -> int:
         gain = similarity(shift) - present
         z_scores[shift] = float(gain.mean() / (gain.std() / math.sqrt(len(gain)) + 1e-9))
     best = max(z_scores, key=lambda shift: z_scores[shift])
-    return best if z_scores[best] >= MIN_Z else 0
+    # Aligned files are far below 0; a random order exceeds 5 once in a million chunks.
+    return best if z_scores[best] >= 5 else 0
 
 
 def _traits(text: str) -> tuple[float, str, frozenset[str]]:
@@ -149,7 +139,7 @@ def check_encoding(
         n_decoded: rows with such characters that can be decoded. lines: the first numbers of the
             others.
     """
-    if n_undecodable >= MIN_UNDECODABLE and n_undecodable > n_decoded:
+    if n_undecodable >= 5 and n_undecodable > n_decoded:
         raise DataError(
             f"{name}: not UTF-8 in {n_undecodable:,} rows (the first: line {lines[0]}); convert "
             "the file, for example from Latin-1 with `iconv -f LATIN1 -t UTF-8 FILE > NEW`"
@@ -158,7 +148,7 @@ def check_encoding(
 
 def check_dropped(name: str, reasons: Mapping[str, int], n_read: int) -> None:
     """Warn if cleaning dropped most pairs."""
-    if sum(reasons.values()) > DROPPED_PART * n_read:
+    if sum(reasons.values()) > n_read / 2:
         listing = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items() if count)
         _warn(
             f"{name}: most of its {n_read:,} pairs are dropped: {listing}; check the file, and "
@@ -168,7 +158,7 @@ def check_dropped(name: str, reasons: Mapping[str, int], n_read: int) -> None:
 
 def check_languages(name: str, pairs: Sequence[Pair], languages: tuple[str, str]) -> None:
     """Warn if a side of a sample seems to be in another language, or the sides are the same."""
-    if sum(src == tgt for src, tgt in pairs) > COPIES_PART * len(pairs):
+    if sum(src == tgt for src, tgt in pairs) > len(pairs) / 2:
         _warn(
             f"{name}: in most pairs, source and target are the same text; check `columns` or "
             "`files`"
@@ -176,7 +166,8 @@ def check_languages(name: str, pairs: Sequence[Pair], languages: tuple[str, str]
     for language, texts in zip(languages, zip(*pairs, strict=True), strict=False):
         known, words = function_words(language), _LETTERS.findall(" ".join(texts).lower())
         n_known = sum(word in known for word in words)
-        if len(words) < MIN_LANGUAGE_WORDS or n_known >= FOREIGN_PART * len(words):
+        # In another language, few words are frequent in the stated one.
+        if len(words) < 200 or n_known >= 0.05 * len(words):
             continue
         guess = guess_language(texts)
         if guess != language and (known or guess):
@@ -213,7 +204,7 @@ def check_held_out(
             )
         for other in (train, *held_out[:index]):
             is_shared = are_among(fingerprints[name]("pair"), fingerprints[other]("pair"))
-            if is_shared.mean() > OVERLAP_PART:
+            if is_shared.mean() > 0.1:
                 _warn(
                     f"{names[name]}: {int(is_shared.sum()):,} of its {len(is_shared):,} pairs are "
                     f"also in data.{other}, which makes its scores worthless; take other pairs for "
@@ -226,7 +217,7 @@ def check_vocabulary(side: str, n_tokens: int, coverage: float) -> None:
     remedy = "raise vocabulary.max_size, or lower vocabulary.min_frequency"
     if not n_tokens:
         raise DataError(f"the {side} vocabulary has no token; {remedy}")
-    if coverage < MIN_COVERAGE:
+    if coverage < 0.5:
         known = f"knows only {coverage:.0%} of the tokens of the dev set"
         _warn(f"the {side} vocabulary {known}; {remedy}")
 
@@ -260,7 +251,8 @@ def guess_language(texts: Iterable[str]) -> str | None:
         unicodedata.name(letter, "").split(" ")[0] for letter in text if letter.isalpha()
     )
     for script, language in SCRIPTS.items():
-        if scripts[script] > MIN_SCRIPT_SHARE * scripts.total():
+        # A fifth of the letters: Japanese has its kana among Chinese characters.
+        if scripts[script] > 0.2 * scripts.total():
             return language
     words = _LETTERS.findall(text)
     scores: defaultdict[str, float] = defaultdict(float)  # a stop word of many languages says less
@@ -269,8 +261,7 @@ def guess_language(texts: Iterable[str]) -> str | None:
         for language in languages:
             scores[language] += count / len(languages) / len(words)
     best, second = [*nlargest(2, scores, key=scores.__getitem__), "", ""][:2]
-    is_clear = scores[best] >= max(MIN_WORD_SCORE, MIN_MARGIN * scores[second])
-    return best if is_clear else None
+    return best if scores[best] >= max(0.04, 1.3 * scores[second]) else None
 
 
 @cache

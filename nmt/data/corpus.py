@@ -38,7 +38,6 @@ SHARD_SENTENCES = 1 << 22
 MIN_MAPPED_BYTES = 1 << 24
 # Of larger files, only the size and the header are checked; `nmt runs check` checks all.
 MAX_HASHED_BYTES = 1 << 26
-ENCODED_AT_ONCE = 4096  # pairs that are tokenized together
 BLOCK_SENTENCES = 1 << 16  # in memory at once in a pass over all sentences
 PREPARE_AGAIN = "run `nmt prepare -c ... --overwrite`"
 
@@ -302,7 +301,7 @@ def encode_pairs(
     prefixes: tuple[list[int], list[int]] = ([] if tag is None else [tag], [])
     nothing: Block = np.zeros(0, np.int32), np.zeros(0, np.int32)
     blocks: tuple[list[Block], list[Block]] = ([nothing], [nothing])
-    for chunk in chunked(pairs, ENCODED_AT_ONCE):
+    for chunk in chunked(pairs, 4096):
         for side, texts in enumerate(zip(*chunk, strict=True)):
             sentences = [
                 prefixes[side] + vocabularies[side].ids(tokens)

@@ -10,8 +10,6 @@ from nmt import __version__
 from nmt.errors import DataError
 
 N_RETRIES = 3
-TIMEOUT = 30  # seconds without data
-BLOCK_BYTES = 1 << 16
 
 
 def cache_path(url: str) -> Path:
@@ -66,8 +64,8 @@ def fetch(url: str, *, is_hashed: bool = False) -> Path:
     get_logger().setLevel("ERROR")
     downloader: Any = HTTPDownloader(  # type: ignore[no-untyped-call]
         progressbar=sys.stderr.isatty(),
-        chunk_size=BLOCK_BYTES,
-        timeout=TIMEOUT,
+        chunk_size=1 << 16,
+        timeout=30,  # seconds without data
         # Some servers, such as manythings.org, refuse the default user agents of Python libraries.
         headers={"User-Agent": f"nmt/{__version__}"},
         hooks={"response": check},

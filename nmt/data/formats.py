@@ -23,9 +23,6 @@ UNDECODABLE = "undecodable"
 TOO_FEW_COLUMNS = "too few columns"
 BAD_RECORD = "bad record"
 
-# English and the other language, where a format says which is which.
-ENGLISH_FIRST = {"manythings": (1, 2), "tatoeba": (2, 4)}
-
 RawRow = tuple[bytes, ...]  # one undecoded line, or the two sides of a pair
 Languages = tuple[str, str]  # of source and target
 Files = Mapping[str, Sequence[Path]]  # under the language, or all under ""
@@ -188,7 +185,7 @@ def _open_table(config: SourceConfig, path: Path, languages: Languages) -> Table
         )
     columns: Mapping[str, int | str] = config.columns or {}
     if config.columns is None:
-        english, other = ENGLISH_FIRST[config.format]
+        english, other = FORMATS[config.format].trait("english_first")
         columns = {language: english if language == "en" else other for language in languages}
     names = [columns[language] for language in languages]
     has_header = any(isinstance(name, str) for name in names)

@@ -38,14 +38,6 @@ from nmt.text.vocabulary import SPECIALS, Vocabulary
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-MAX_SUBWORD_PAIRS = 200_000  # to learn subwords from, which bounds time and memory
-SPLIT_STEPS = 4
-MAX_CEILING_PAIRS = 20_000  # to measure the tokenizer's ceiling on
-
-# Settings that must be those of `vocabulary.like`, or its vocabularies do not fit. The direction
-# may also be the opposite one.
-LIKE_SETTINGS = ("data.direction", "tokenizer.kind", "tokenizer.lowercase", "vocabulary.joint")
-
 
 @dataclass(frozen=True)
 class Job:
@@ -148,7 +140,7 @@ def _read_sources(job: Job) -> tuple[Pairs, list[Source], dict[str, Source]]:
                 output,
                 bar.update,
                 languages=languages,
-                target_first=data.splits_as_opposite,
+                target_first=data.split.direction == data.opposite_direction,
             )
             return Source(key.removeprefix("sources."), output, slice(start, len(output)), tally)
 
@@ -179,7 +171,7 @@ def _make_splits(
     share. `dropped` counts the pairs that are not kept.
     """
     naive_leak = None
-    with job.bar("split", SPLIT_STEPS, " steps") as bar:
+    with job.bar("split", 4, " steps") as bar:
         is_kept = _keep_pairs(pairs, job.config, dropped)
         bar.update()
         if held_out:
@@ -275,7 +267,12 @@ def _copy_like(config: Config, like: Path, folder: Path) -> dict[Side, Vocabular
     """
     like_config, this_config = load_manifest(like)["config"], config.to_dict()
     is_opposite = like_config["data"]["direction"] == config.data.opposite_direction
-    for section, key in (name.split(".") for name in LIKE_SETTINGS):
+    for section, key in (
+        ("data", "direction"),  # it may also be the opposite one
+        ("tokenizer", "kind"),
+        ("tokenizer", "lowercase"),
+        ("vocabulary", "joint"),
+    ):
         expected, actual = like_config[section].get(key), this_config[section][key]
         if actual != expected and not (key == "direction" and is_opposite):
             raise DataError(
@@ -298,9 +295,8 @@ def _copy_like(config: Config, like: Path, folder: Path) -> dict[Side, Vocabular
 def _learn_tokenizers(job: Job, train: Split) -> None:
     config = job.config
     fingerprints = train.fingerprints("pair")
-    is_sampled = splitting.sample_pairs(
-        fingerprints, MAX_SUBWORD_PAIRS, config.data.split.seed, "subwords"
-    )
+    # More pairs would take more time and memory.
+    is_sampled = splitting.sample_pairs(fingerprints, 200_000, config.data.split.seed, "subwords")
     copies = np.zeros(len(train.source), np.bool_)
     copies[train.is_member] = is_sampled
     texts = _write_texts(train.source.stream(copies), job.scratch, "subwords")
@@ -370,7 +366,7 @@ def _tokenizer_ceiling(
     job: Job, dev: Split, tokenizers: dict[Side, TokenizerPlan]
 ) -> tuple[dict[Side, str], dict[str, Any]]:
     """The signatures of the tokenizers, and the score of `join(split(reference))` on dev."""
-    references = [tgt for _, tgt in islice(dev.stream(), MAX_CEILING_PAIRS)]
+    references = [tgt for _, tgt in islice(dev.stream(), 20_000)]
     texts: dict[Side, list[str]] = {"src": [], "tgt": references}
     results = {
         side: job.workers.submit(encoding.detokenize, tokenizers[side], texts[side]).result()

@@ -30,7 +30,6 @@ from nmt.errors import DataError
 from nmt.text.tokenizers import normalize_and_report
 
 CHUNK_ROWS = 4096  # rows per task of a worker
-CHECKED_PAIRS = 1000  # whose languages are checked, evenly spaced; or up to twice as many
 MAX_LISTED = 10  # line numbers in the report, for each kind of unreadable row
 
 # Why pairs are dropped, in the order of the report. The last two reasons need all pairs.
@@ -186,7 +185,7 @@ def read_pairs(
             file have another encoding, the languages are swapped, or the sides are shifted.
     """
     total, count_before = Tally(), len(output)
-    # Evenly spaced pairs: every second, fourth, eighth ... one, so that they stay few.
+    # At most 2000 evenly spaced pairs, whose languages are checked: every second, fourth ... one.
     sample, step = list[Pair](), 1
     for source in sources:
         calls = (
@@ -198,7 +197,7 @@ def read_pairs(
             output.append(chunk)
             tally.add(chunk.tally)
             sample += map(_to_pair, chunk.lines.split("\n")[:-1:step])
-            while len(sample) > 2 * CHECKED_PAIRS:
+            while len(sample) > 2000:
                 sample, step = sample[::2], 2 * step
         undecodable = tally.lines.get(UNDECODABLE, [])
         checks.check_encoding(source.name, tally.dropped[UNDECODABLE], tally.non_ascii, undecodable)

@@ -28,11 +28,6 @@ Fingerprints = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.signedinteger[Any]]
 Mask = npt.NDArray[np.bool_]
 
-# A group of linked pairs that is larger than this share of a split stays in train. A larger share
-# is tried only if smaller groups do not fill the split.
-_MAX_GROUP_SHARES = (0.01, 0.1, 0.5)
-_MIN_FILLED = 0.9  # share of the configured size
-
 _NOT_LETTER_OR_DIGIT = re.compile(rf"[^{WORD_CHARACTERS}]+|_+")
 _FASTER = re.compile(r"[\W_]+")  # equal for characters before `FIRST_VOWEL_SIGN`
 
@@ -170,7 +165,7 @@ def assign_splits(
     for split, size, name in ((TEST, config.test, "test"), (DEV, config.dev, "dev")):
         n_filled = _fill_split(splits, order, sizes, split, size)
         assigned: npt.NDArray[np.int8] = splits[component]
-        if n_filled < _MIN_FILLED * size or np.all(assigned != TRAIN):
+        if n_filled < 0.9 * size or np.all(assigned != TRAIN):
             n_pairs = len(pairs) if is_eligible is None else int(np.count_nonzero(is_eligible))
             raise DataError(
                 f"data.split.{name}: {size:,} of {n_pairs:,} pairs are needed, but only "
@@ -186,9 +181,13 @@ def _fill_split(
     split: int,
     size: int,
 ) -> int:
-    """Move components, small ones first, to `split` until it has `size` pairs; how many it has."""
+    """Move components to `split` until it has `size` pairs; how many it has.
+
+    A component that is larger than a share of the split stays in train. A larger share is tried
+    only if smaller components do not fill the split.
+    """
     n_filled = 0
-    for share in _MAX_GROUP_SHARES:
+    for share in (0.01, 0.1, 0.5):
         max_group = max(1, int(share * size))
         for block in blocks(len(order)):
             labels = order[block]

@@ -103,7 +103,7 @@ def test_models_of_both_directions_have_the_same_data() -> None:
         for name in ("", "-de-en", "-large", "-luong")
     )
     assert backward.data.direction == forward.data.opposite_direction
-    assert backward.data.splits_as_opposite
+    assert backward.data.split.direction == forward.data.direction
     for section in ("source", "cleaning", "max_pairs"):
         assert all(
             getattr(config.data, section) == getattr(backward.data, section)
