@@ -9,16 +9,7 @@ from pathlib import Path
 import pytest
 
 from nmt.extras.export.translate import Translator
-from tests import toy
 from tests.conftest import Run
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return toy.train(
-        tmp_path_factory.mktemp("toy"),
-        training={"max_steps": 2, "validate_every": 2, "batch": {"size": 16}},
-    )
 
 
 def test_the_folder(nmt: Run, run: Path) -> None:
@@ -29,16 +20,8 @@ def test_the_folder(nmt: Run, run: Path) -> None:
     assert size.startswith(f"{folder}: ")
     assert install == f"pip install -r {folder / 'requirements.txt'}"
     assert command == f'python {folder / "translate.py"} "A sentence."'
-    names = {
-        "encoder.onnx",
-        "step.onnx",
-        "settings.json",
-        "src.vocab.txt",
-        "tgt.vocab.txt",
-        "translate.py",
-        "requirements.txt",
-    }
-    assert {path.name for path in folder.iterdir()} == names
+    names = "encoder.onnx step.onnx settings.json src.vocab.txt tgt.vocab.txt translate.py"
+    assert {path.name for path in folder.iterdir()} == {*names.split(), "requirements.txt"}
     settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
     assert (settings["name"], settings["direction"], settings["precision"]) == (
         "toy",
@@ -67,64 +50,31 @@ def test_a_bundle(nmt: Run, run: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "message"),
+    ("key", "value", "only"),
     [
-        (
-            "decoding.method=sampling",
-            "decoding.method: sampling cannot be exported; add --set decoding.method=beam",
-        ),
-        (
-            "decoding.no_repeat_ngram=3",
-            (
-                "decoding.no_repeat_ngram: 3 cannot be exported; add --set "
-                "decoding.no_repeat_ngram=null"
-            ),
-        ),
-        (
-            "decoding.coverage_penalty=0.2",
-            (
-                "decoding.coverage_penalty: 0.2 cannot be exported; add --set "
-                "decoding.coverage_penalty=0.0"
-            ),
-        ),
-        (
-            "decoding.shortlist=20",
-            "decoding.shortlist: 20 cannot be exported; add --set decoding.shortlist=0",
-        ),
-        (
-            "decoding.neighbors.pairs=8",
-            "decoding.neighbors.pairs: 8 cannot be exported; add --set decoding.neighbors.pairs=0",
-        ),
-        (
-            "model.dropout=0.1",
-            "--set model.dropout=0.1: for a trained run only decoding.KEY=VALUE can be set",
-        ),
+        ("method", "sampling", "beam"),
+        ("no_repeat_ngram", 3, "null"),
+        ("coverage_penalty", 0.2, 0.0),
+        ("shortlist", 20, 0),
+        ("neighbors.pairs", 8, 0),
     ],
 )
 def test_settings_that_it_refuses(
-    nmt: Run, run: Path, tmp_path: Path, setting: str, message: str
+    nmt: Run, folder: Path, tmp_path: Path, key: str, value: object, only: object
 ) -> None:
-    result = nmt("export", run, "-o", tmp_path / "new", "--set", setting)
+    options = ("-o", tmp_path / "new", "--set", f"decoding.{key}={value}")
+    result = nmt("export", folder / "run", *options)
+    message = f"decoding.{key}: {value} cannot be exported; add --set decoding.{key}={only}"
     assert (result.status, result.out, result.err) == (1, "", f"nmt: {message}\n")
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("module", ["nmt.extras.export.translate", "nmt.extras.export.command"])
-def test_onnxruntime_sends_no_telemetry(tmp_path: Path, module: str) -> None:
+def test_onnxruntime_sends_no_telemetry(tmp_path: Path) -> None:
     """Otherwise it makes folders in the home of the user as soon as it is imported."""
-    silencing_prefixes = (
-        "ORT_",
-        "CI",
-        "GITHUB_ACTIONS",
-        "TF_BUILD",
-        "BUILD_",
-        "XDG_",
-    )  # those with which it is silent anyway
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(silencing_prefixes)
-    }
+    silent = ("ORT_", "CI", "GITHUB_ACTIONS", "TF_BUILD", "BUILD_", "XDG_")  # with these anyway
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(silent)}
     environment["HOME"] = str(tmp_path)
-    code = f"import {module}, onnxruntime.quantization"
+    code = "import nmt.extras.export.command, onnxruntime.quantization"
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
     assert [
         path.name for path in tmp_path.rglob("*") if "icrosoft" in path.name or "onnx" in path.name
