@@ -32,6 +32,7 @@ from nmt.extras.neighbors.model import (
     load_pairs,
     save_pairs,
 )
+from nmt.model.interface import TranslationModel
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, SOS
 from tests import toy
@@ -63,6 +64,10 @@ def from_pairs(
 ) -> NeighborModel:
     similar = SimilarSentences(pairs.src, model.src_embedding.num_embeddings)
     return NeighborModel(model, fast_model, pairs, similar, options).eval()
+
+
+def best_ids(model: TranslationModel, sources: list[list[int]]) -> list[list[int]]:
+    return [one.ids for (one,) in search(model, sources, DecodingConfig(beam=3))]
 
 
 @pytest.mark.parametrize("system", ["global", "gru, bahdanau", "adaptive", "input feeding"])
@@ -120,37 +125,21 @@ def test_a_sentence_alone_has_the_hypotheses_that_it_has_in_a_batch() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    "options", [NeighborsConfig(pairs=3, weight=0), NeighborsConfig(pairs=3, distance=1e-9)]
-)
-def test_without_weight_or_far_away_it_is_the_model(options: NeighborsConfig) -> None:
-    model, sources = make_model(), make_sources()
-    alone, together = (
-        search(each, sources, DecodingConfig(beam=3))
-        for each in (model, with_neighbors(model, options))
-    )
-    assert [one.ids for (one,) in alone] == [one.ids for (one,) in together]
-
-
-def test_without_similar_pairs_it_is_the_model() -> None:
-    model, sources = make_model(), [[6, 6, 8], [11, 9]]
-    neighbor_model = from_pairs(
-        model, Corpus(sequences([[4, 5]]), sequences([[4]])), OPTIONS, model
-    )
-    alone, together = (
-        search(each, sources, DecodingConfig(beam=3)) for each in (model, neighbor_model)
-    )
-    assert [one.ids for (one,) in alone] == [one.ids for (one,) in together]
+def test_without_weight_far_away_or_without_similar_pairs_it_is_the_model() -> None:
+    model = make_model()
+    others = from_pairs(model, Corpus(sequences([[4, 5]]), sequences([[4]])), OPTIONS, model)
+    for neighbor_model, sources in (
+        (with_neighbors(model, NeighborsConfig(pairs=3, weight=0)), make_sources()),
+        (with_neighbors(model, NeighborsConfig(pairs=3, distance=1e-9)), make_sources()),
+        (others, [[6, 6, 8], [11, 9]]),
+    ):
+        assert best_ids(neighbor_model, sources) == best_ids(model, sources)
 
 
 def test_the_fast_form_of_the_model_searches() -> None:
     model = make_model().float()
     fast = from_pairs(model, Corpus(sequences(SRC), sequences(TGT)), OPTIONS, for_search(model))
-    plain, quick = (
-        search(each, make_sources(), DecodingConfig(beam=3))
-        for each in (with_neighbors(model), fast)
-    )
-    assert [one.ids for (one,) in plain] == [one.ids for (one,) in quick]
+    assert best_ids(fast, make_sources()) == best_ids(with_neighbors(model), make_sources())
 
 
 # --- Similar sentences, against a count by hand
@@ -201,26 +190,18 @@ def test_a_sentence_finds_itself_then_what_shares_its_rarest_words() -> None:
     assert similar.find([4, 6, 5], 3).tolist() == [1, 5, 9]  # of equals, the earlier
 
 
-def test_nothing_is_similar_to_unknown_words_or_to_nothing() -> None:
-    similar = SimilarSentences(sequences([[4, 5], [5]]), V)
-    assert similar.find([6], 3).tolist() == similar.find([], 3).tolist() == []
-
-
 # --- The pairs of a run
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that has learned the pairs of the toy, and stores them."""
-    run = toy.train(tmp_path_factory.mktemp("neighbors"))
+    run = shutil.copytree(folder / "run", tmp_path_factory.mktemp("neighbors") / "run")
     neighbors.command(run)
     return run
 
 
-SENTENCE = "The king sees the river."
-
-
-def test_the_command_stores_the_training_pairs(trained: Path, nmt: Run) -> None:
+def test_the_command_stores_the_training_pairs(trained: Path, folder: Path, nmt: Run) -> None:
     result = nmt("neighbors", trained)
     pairs = load_pairs(trained / "neighbors.tsv")
     assert (result.status, result.err) == (0, "")
@@ -229,13 +210,15 @@ def test_the_command_stores_the_training_pairs(trained: Path, nmt: Run) -> None:
         "decoding.neighbors.pairs=16\n"
     )
     assert set(pairs) <= set(toy.sentence_pairs())
-    assert len(set(pairs)) == len(pairs) == len(Corpus.load(trained.parent / "prepared", "train"))
+    assert len(set(pairs)) == len(pairs) == len(Corpus.load(folder / "prepared", "train"))
 
 
-def test_a_pair_that_a_user_adds_is_translated_so(trained: Path, tmp_path: Path, nmt: Run) -> None:
+def test_a_pair_that_a_user_adds_is_translated_so(
+    trained: Path, folder: Path, tmp_path: Path, nmt: Run
+) -> None:
     run = shutil.copytree(trained, tmp_path / "run")
     first, second, *_ = dict.fromkeys(
-        read_sentences(trained.parent / "prepared", "test", "src")
+        read_sentences(folder / "prepared", "test", "src")
     )  # not in the training data
     command = ("translate", "--run", run, "--set", "decoding.neighbors.pairs=8", first, second)
     before = nmt(*command)
@@ -269,40 +252,27 @@ def test_a_bundle_has_no_sentences_of_the_data(trained: Path, tmp_path: Path, nm
         assert "neighbors.tsv" not in archive.namelist()
 
 
-def test_a_run_without_pairs_says_how_to_store_them(
-    trained: Path, tmp_path: Path, nmt: Run
-) -> None:
-    run = shutil.copytree(trained, tmp_path / "run", ignore=shutil.ignore_patterns("neighbors.tsv"))
-    result = nmt("translate", "--run", run, "--set", "decoding.neighbors.pairs=8", SENTENCE)
-    text = (
-        "decoding.neighbors.pairs: 8 needs the training pairs in the run; `nmt neighbors "
-        f"{run}` stores them"
-    )
-    assert (result.status, result.out, result.err) == (1, "", f"nmt: {text}\n")
-
-
 def test_an_ensemble_looks_in_the_pairs_of_its_first_run(
-    trained: Path, tmp_path: Path, nmt: Run
+    trained: Path, folder: Path, nmt: Run
 ) -> None:
-    without = shutil.copytree(
-        trained, tmp_path / "run", ignore=shutil.ignore_patterns("neighbors.tsv")
-    )
-    options = ("--set", "decoding.neighbors.pairs=8", SENTENCE)
+    without = folder / "run"
+    options = ("--set", "decoding.neighbors.pairs=8", "The king sees the river.")
     alone, together = (
         nmt("translate", "--run", trained, *options),
         nmt("translate", "--run", trained, "--run", without, *options),
     )
     assert (together.status, together.out) == (0, alone.out)
     result = nmt("translate", "--run", without, "--run", trained, *options)
-    assert result.err.startswith(
-        "nmt: decoding.neighbors.pairs: 8 needs the training pairs in the run; `nmt neighbors "
-        f"{without}`"
+    text = (
+        "decoding.neighbors.pairs: 8 needs the training pairs in the run; `nmt neighbors "
+        f"{without}` stores them"
     )
+    assert (result.status, result.out, result.err) == (1, "", f"nmt: {text}\n")
 
 
-def test_augment_is_refused(trained: Path, tmp_path: Path, nmt: Run) -> None:
+def test_augment_is_refused(trained: Path, folder: Path, tmp_path: Path, nmt: Run) -> None:
     options = ("-o", tmp_path / "more", "--forward", trained, "--set", "decoding.neighbors.pairs=8")
-    result = nmt("augment", trained.parent / "prepared", *options)
+    result = nmt("augment", folder / "prepared", *options)
     key = "decoding.neighbors.pairs"
     assert result.status == 1
     assert result.err == f"nmt: {key} is not for `nmt augment`; add --set {key}=0\n"

@@ -2,13 +2,12 @@
 how the translator uses it.
 """
 
-from collections.abc import Sequence
 from math import exp
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -17,12 +16,12 @@ from nmt.config.schema import DecodingConfig
 from nmt.decoding.search import search
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import ConfigError
-from nmt.extras.ranking.mbr import pairwise_bleu, pairwise_chrf, rank_by_expected_utility
+from nmt.extras.ranking.keys import Utility
+from nmt.extras.ranking.mbr import UTILITIES, rank_by_expected_utility
 from nmt.extras.ranking.reverse import Ranking
 from tests.decoding.test_translator import TEXTS, make_translator, outputs
 
 SACREBLEU = {"chrf": CHRF(), "bleu": BLEU(effective_order=True)}
-METRICS = [(pairwise_chrf, CHRF()), (pairwise_bleu, BLEU(effective_order=True))]
 SAMPLING = {"candidates": "sampling", "samples": 8}
 
 
@@ -48,33 +47,24 @@ any_texts = st.text(max_size=8) | st.sampled_from(
 )
 lists_of_texts = st.lists(similar_texts | any_texts, min_size=1, max_size=6)
 
-each_metric = pytest.mark.parametrize(("pairwise", "metric"), METRICS, ids=["chrF", "BLEU"])
+SENTENCES = [
+    "Kluge Leute lernen aus Unfällen.",
+    "Intelligente Leute lernen durch Unfälle Unfälle.",
+    "Die klugen Leute lernen aus den Unfällen, sagt er.",
+    "la la la la la la la la la",
+    "la",
+    "",
+    "x" * 700,
+]
 
 
-def pair_by_pair(metric: CHRF | BLEU, texts: Sequence[str]) -> np.ndarray:
-    return np.array(
-        [[metric.sentence_score(text, [reference]).score for reference in texts] for text in texts]
-    )
-
-
-@each_metric
+@pytest.mark.parametrize("utility", UTILITIES)
+@example(texts=SENTENCES)
 @given(texts=lists_of_texts)
-def test_all_pairs_as_in_sacrebleu(pairwise, metric: CHRF | BLEU, texts: list[str]) -> None:  # type: ignore[no-untyped-def]
-    np.testing.assert_allclose(pairwise(texts), pair_by_pair(metric, texts), rtol=0, atol=1e-9)
-
-
-@each_metric
-def test_sentences_as_in_sacrebleu(pairwise, metric: CHRF | BLEU) -> None:  # type: ignore[no-untyped-def]
-    texts = [
-        "Kluge Leute lernen aus Unfällen.",
-        "Intelligente Leute lernen durch Unfälle Unfälle.",
-        "Die klugen Leute lernen aus den Unfällen, sagt er.",
-        "la la la la la la la la la",
-        "la",
-        "",
-        "x" * 700,
-    ]
-    np.testing.assert_allclose(pairwise(texts), pair_by_pair(metric, texts), rtol=0, atol=1e-9)
+def test_all_pairs_as_in_sacrebleu(utility: Utility, texts: list[str]) -> None:
+    score = SACREBLEU[utility].sentence_score
+    expected = [[score(text, [reference]).score for reference in texts] for text in texts]
+    np.testing.assert_allclose(UTILITIES[utility](texts), expected, rtol=0, atol=1e-9)
 
 
 candidates_of_a_sentence = st.lists(
@@ -138,18 +128,6 @@ def test_equal_utilities_go_to_the_more_probable_candidate() -> None:
     options = make_options(mbr=SAMPLING)
     ranked = rank_by_expected_utility(translations, options)
     assert [(one.text, one.score) for one in ranked] == [("cd", 50.0), ("ab", 50.0)]
-    assert (
-        rank_by_expected_utility([candidate("ab", -2.0)] * 2 + translations[1:], options)[0].text
-        == "ab"
-    )
-
-
-def test_truncated_candidates_count_only_where_all_are_truncated() -> None:
-    long = candidate("abc" * 9, -0.1, complete=False)
-    assert [
-        one.text for one in rank_by_expected_utility([long, candidate("b", -3.0)], make_options())
-    ] == ["b"]
-    assert rank_by_expected_utility([long], make_options())[0].score == 100
 
 
 @pytest.mark.parametrize("mbr", [{}, {**SAMPLING, "utility": "bleu"}], ids=["beam", "sampling"])

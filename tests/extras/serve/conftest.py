@@ -10,21 +10,14 @@ from typing import Any
 import pytest
 
 from nmt.extras.serve.answers import ServedRun
-from tests import toy
 
 
 @pytest.fixture(scope="session")
-def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run; tests read it."""
-    return toy.train(tmp_path_factory.mktemp("served"))
-
-
-@pytest.fixture(scope="session")
-def served(run_folder: Path) -> list[ServedRun]:
+def served(folder: Path) -> list[ServedRun]:
     """The same run twice, under two names."""
     from nmt.extras.serve.command import load_runs
 
-    return load_runs([run_folder, run_folder], device="cpu", overrides=())
+    return load_runs([folder / "run"] * 2, device="cpu", overrides=())
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from math import exp
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -15,9 +16,10 @@ pytest.importorskip("fastapi", reason="needs nmt[serve]")
 
 from fastapi.testclient import TestClient
 
+from nmt.decoding.forced import score_pairs
 from nmt.decoding.translator import Translation, Translator
 from nmt.extras.serve import app as module
-from nmt.extras.serve.answers import ServedRun, group_words
+from nmt.extras.serve.answers import MIN_PROBABILITY, ServedRun, find_alternatives, group_words
 from nmt.extras.serve.app import Limits, create_app
 from nmt.extras.serve.schemas import AlternativesAnswer, TranslateAnswer
 from tests.conftest import Run
@@ -54,9 +56,9 @@ def error_of(response: Any) -> tuple[int, str]:
 
 
 def test_translations_are_those_of_the_command_line(
-    client: TestClient, nmt: Run, run_folder: Path
+    client: TestClient, nmt: Run, folder: Path
 ) -> None:
-    expected = nmt("translate", "--run", run_folder, "--n-best", 3, DOG).out.splitlines()
+    expected = nmt("translate", "--run", folder / "run", "--n-best", 3, DOG).out.splitlines()
     texts = [line.split(" ||| ")[1] for line in expected]
     answer = client.post("/translate", json={"q": DOG, "alternatives": 2}).json()
     assert answer == {"translatedText": texts[0], "alternatives": texts[1:], "run": "run"}
@@ -71,11 +73,11 @@ def test_translations_are_those_of_the_command_line(
     assert several == {"translatedText": [texts[0], "", f"{texts[0]}\n\n{king}"], "run": "run-2"}
 
 
-def test_details_are_those_of_the_command_line(
-    client: TestClient, nmt: Run, run_folder: Path
-) -> None:
+def test_details_are_those_of_the_command_line(client: TestClient, nmt: Run, folder: Path) -> None:
     text = "The dog qqq the tree."
-    expected = json.loads(nmt("translate", "--run", run_folder, "--json", "--n-best", 2, text).out)
+    expected = json.loads(
+        nmt("translate", "--run", folder / "run", "--json", "--n-best", 2, text).out
+    )
     answer = client.post(
         "/translate", json={"q": [text, ""], "alternatives": 1, "details": True}
     ).json()
@@ -98,8 +100,8 @@ def test_details_are_those_of_the_command_line(
         assert [word["origin"] for word in words if word["origin"] != "model"] == origins
 
 
-def test_a_prefix(client: TestClient, nmt: Run, run_folder: Path) -> None:
-    expected = nmt("translate", "--run", run_folder, "--prefix", "Der König", DOG).out.strip()
+def test_a_prefix(client: TestClient, nmt: Run, folder: Path) -> None:
+    expected = nmt("translate", "--run", folder / "run", "--prefix", "Der König", DOG).out.strip()
     answer = client.post("/translate", json={"q": DOG, "prefix": "Der König"}).json()
     assert answer["translatedText"] == expected
 
@@ -200,31 +202,23 @@ def test_the_page_loads_nothing_from_elsewhere(client: TestClient) -> None:
         ({"q": f"{DOG}\n{DOG}", "prefix": "Der"}, 422, "prefix: only for a single line of text"),
         ({"q": [DOG, "x" * 200]}, 413, "222 characters; a request has at most 200; split it"),
         ({"q": "\n" * 128}, 413, "129 lines; a request has at most 128; split it"),
+        ({"q": DOG, "tokens": ["zebra"]}, 422, "token 'zebra' is not in the target vocabulary"),
+        ({"q": DOG, "tokens": ["<eos>"]}, 422, "token '<eos>' is not in the target vocabulary"),
+        ({"q": "", "tokens": []}, 422, "the text is empty, so its translation has no alternatives"),
+        ({"q": "a\nb", "tokens": []}, 422, "q: only one line of text"),
+        ({"q": DOG, "tokens": "Der"}, 422, "tokens: Input should be a valid list"),
+        (
+            {"q": DOG, "tokens": [], "alternatives": 51},
+            422,
+            "alternatives: Input should be less than or equal to 50",
+        ),
     ],
 )
 def test_invalid_requests(
     client: TestClient, fields: dict[str, Any], status: int, text: str
 ) -> None:
-    assert error_of(client.post("/translate", json=fields)) == (status, text)
-
-
-@pytest.mark.parametrize(
-    ("fields", "text"),
-    [
-        ({"q": DOG, "tokens": ["zebra"]}, "token 'zebra' is not in the target vocabulary"),
-        ({"q": "", "tokens": []}, "the text is empty, so its translation has no alternatives"),
-        ({"q": "a\nb", "tokens": []}, "q: only one line of text"),
-        ({"q": DOG, "tokens": "Der"}, "tokens: Input should be a valid list"),
-        (
-            {"q": DOG, "tokens": [], "alternatives": 51},
-            "alternatives: Input should be less than or equal to 50",
-        ),
-    ],
-)
-def test_invalid_requests_for_alternatives(
-    client: TestClient, fields: dict[str, Any], text: str
-) -> None:
-    assert error_of(client.post("/alternatives", json=fields)) == (422, text)
+    path = "/alternatives" if "tokens" in fields else "/translate"
+    assert error_of(client.post(path, json=fields)) == (status, text)
 
 
 @pytest.mark.parametrize(
@@ -364,3 +358,31 @@ def test_words_of_scripts_without_spaces_are_tokens() -> None:
         ["Na,", "so", "was!"],
         [0, 0, 1, 2, 2],
     )
+
+
+def test_each_alternative_starts_with_the_given_tokens_and_its_own() -> None:
+    translator = make_translator()
+    for text, prefix in [("abab", ["a", "b"]), ("b", []), ("ab ab", ["▁"])]:
+        alternatives = find_alternatives(translator, text, prefix, 3)
+        probabilities = [alternative.probability for alternative in alternatives]
+        assert probabilities == sorted(probabilities, reverse=True)
+        assert all(probability >= MIN_PROBABILITY for probability in probabilities[1:])
+        assert len({alternative.token for alternative in alternatives}) == len(alternatives)
+        for alternative in alternatives:
+            assert alternative.translation.tokens[: len(prefix) + 1] == (*prefix, alternative.token)
+
+
+def test_probabilities_are_those_of_forced_decoding() -> None:
+    translator = make_translator()
+    alternatives = find_alternatives(translator, "abab", ["b", "a"], 3)
+    for alternative in alternatives:
+        text = translator.tgt_tokenizer.join(["b", "a", alternative.token])
+        (scored,) = score_pairs(translator, [("abab", text)])
+        if scored.tokens == (
+            "b",
+            "a",
+            alternative.token,
+        ):  # a space at the end is not part of the text
+            assert alternative.probability == pytest.approx(
+                exp(scored.token_log_probs[2]), rel=1e-4
+            )
