@@ -27,6 +27,7 @@ def test_data_cannot_forge_lines_or_move_the_cursor(text: str, shown: str) -> No
     ("text", "expected"),
     [
         ("could not execute a primitive", True),
+        ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", True),
         ("[enforce fail] . DefaultCPUAllocator: not enough memory", True),
         # The processor lacks instructions, or a model has a wrong shape:
         ("could not create a primitive descriptor for a matmul primitive", False),

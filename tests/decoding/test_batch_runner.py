@@ -60,10 +60,6 @@ def test_messages_of_allocators() -> None:
     with pytest.raises((MemoryError, RuntimeError)) as caught:
         torch.empty(1 << 60, dtype=torch.uint8)
     assert lacks_memory(caught.value)
-    assert lacks_memory(
-        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")
-    )
-    assert not lacks_memory(ValueError("out of memory"))
 
 
 # --- Threads

@@ -15,23 +15,12 @@ from nmt.decoding.candidates import (
     without_banned,
 )
 from nmt.model.output import log_norm, topk_log_probs
-
-seeds = st.integers(0, 10_000)
-
-
-def make_logits(seed: int, rows: int, size: int, *, ties: bool = False) -> torch.Tensor:
-    random = np.random.default_rng(seed)
-    logits = (
-        random.integers(0, 50, (rows, size)).astype(float)
-        if ties
-        else random.normal(size=(rows, size)) * 3
-    )
-    return torch.from_numpy(logits)
+from tests.model.test_output import make_scores, seeds
 
 
 @given(seeds, st.integers(1, 4), st.integers(0, 5))
 def test_banned_tokens_have_no_probability(seed: int, width: int, n_banned: int) -> None:
-    logits = make_logits(seed, 3, 9)
+    logits = make_scores(seed, 3, 9)
     banned = torch.from_numpy(np.random.default_rng(seed).integers(0, 9, (3, n_banned)))
     candidates = without_banned(*topk_log_probs(logits, width + n_banned), banned)
     log_probs = logits.log_softmax(1)
@@ -47,7 +36,7 @@ def test_banned_tokens_have_no_probability(seed: int, width: int, n_banned: int)
 
 
 def test_a_forced_token_is_the_only_candidate() -> None:
-    logits = make_logits(1, 2, 6)
+    logits = make_scores(1, 2, 6)
     candidates = without_banned(*topk_log_probs(logits, 3), torch.empty(2, 0, dtype=torch.long))
     forced = candidates.force(torch.tensor([-1, 4]), logits, log_norm(logits))
     assert torch.equal(forced.ids[0], candidates.ids[0])
@@ -85,7 +74,7 @@ def nucleus(logits: np.ndarray, temperature: float, top_k: int | None, top_p: fl
     st.sampled_from([0.1, 0.5, 0.95, 1.0]),
 )
 def test_top_k_and_top_p(seed: int, temperature: float, top_k: int | None, top_p: float) -> None:
-    logits = make_logits(seed, 4, 9)
+    logits = make_scores(seed, 4, 9)
     options = DecodingConfig(method="sampling", temperature=temperature, top_k=top_k, top_p=top_p)
     for row, probabilities in zip(
         logits.numpy(), sampling_probabilities(logits, options), strict=True
@@ -98,7 +87,7 @@ def test_top_k_and_top_p(seed: int, temperature: float, top_k: int | None, top_p
 @given(seeds, st.sampled_from([0.001, 0.05, 0.2, 0.9]), st.sampled_from([0.6, 1.0]))
 def test_epsilon(seed: int, epsilon: float, top_p: float) -> None:
     """Only ids of at least this probability; where there are none, the most probable id."""
-    logits = make_logits(seed, 4, 9)
+    logits = make_scores(seed, 4, 9)
     sampled = sampling_probabilities(
         logits, DecodingConfig(method="sampling", epsilon=epsilon, top_p=top_p)
     ).numpy()
@@ -111,7 +100,7 @@ def test_epsilon(seed: int, epsilon: float, top_p: float) -> None:
 def test_samples_follow_the_distribution() -> None:
     """100,000 samples: each share within five standard deviations; a banned id is never sampled."""
     n, options = 100_000, DecodingConfig(method="sampling", temperature=0.7)
-    logits = make_logits(3, 1, 6).expand(n, -1)
+    logits = make_scores(3, 1, 6).expand(n, -1)
     uniform = torch.from_numpy(np.random.default_rng(1).random(n))
     candidates = sample(logits, log_norm(logits), torch.full((n, 1), 2), uniform, options)
     p = np.exp(logits[0].numpy() / 0.7) * (np.arange(6) != 2)

@@ -163,12 +163,6 @@ def test_a_long_source_is_truncated_and_marked() -> None:
     assert cut.source == "ababab"
 
 
-def test_a_very_long_line_is_translated() -> None:
-    (translation,) = make_translator(max_length_ratio=0.01).translate(["ab " * 33_333])
-    assert translation.src_cut
-    assert len(translation.src_tokens) == 1000
-
-
 @pytest.mark.parametrize("kind", ["characters", "words"])
 def test_several_threads_may_use_it(kind: str) -> None:
     translator = make_translator(kind)

@@ -17,6 +17,7 @@ from nmt.config.schema import TokenizerConfig
 from nmt.decoding.unknown_words import (
     UNKNOWN,
     Replacement,
+    WordFn,
     replace_unknown,
     surface_forms,
     with_replacements,
@@ -40,31 +41,36 @@ def attend_to(*positions: int) -> np.ndarray:
     return weights
 
 
-def test_translated_or_copied() -> None:
-    replaced = replace_unknown(
-        [UNKNOWN, "isst", UNKNOWN], SOURCE, SURFACES, attend_to(0, 1, 2, 3), TRANSLATIONS.get
-    )
-    assert replaced == (
-        Replacement(0, 0, "Smith", "copied"),
-        Replacement(2, 2, "Quitte", "lexicon"),
-    )
-    assert with_replacements([UNKNOWN, "isst", UNKNOWN], replaced) == ["Smith", "isst", "Quitte"]
+COPIED, TRANSLATED = Replacement(0, 0, "Smith", "copied"), Replacement(2, 2, "Quitte", "lexicon")
+NO_ATTENTION = np.zeros((3, 4), np.float32)
 
 
-def test_without_translations_words_are_copied() -> None:
-    replaced = replace_unknown([UNKNOWN, "isst", UNKNOWN], SOURCE, SURFACES, attend_to(0, 1, 2))
-    assert with_replacements([UNKNOWN, "isst", UNKNOWN], replaced) == ["Smith", "isst", "Quince"]
-
-
-def test_left_out_without_attention() -> None:
-    replaced = replace_unknown([UNKNOWN, "x"], SOURCE, SURFACES, np.zeros((3, 4), np.float32))
-    assert replaced == (Replacement(0, None, "", "left out"),)
-    assert with_replacements([UNKNOWN, "x"], replaced) == ["x"]
-
-
-def test_known_words_stay() -> None:
-    assert replace_unknown(["a", "b"], SOURCE, SURFACES, attend_to(0, 2), TRANSLATIONS.get) == ()
-    assert with_replacements(["a", "b"], ()) == ["a", "b"]
+@pytest.mark.parametrize(
+    ("tokens", "attention", "translate", "expected", "written"),
+    [
+        (
+            "<unk> isst <unk>",
+            attend_to(0, 1, 2, 3),
+            TRANSLATIONS.get,
+            (COPIED, TRANSLATED),
+            "Smith isst Quitte",
+        ),
+        ("<unk> isst x", attend_to(0, 1, 2), None, (COPIED,), "Smith isst x"),
+        ("<unk> x", NO_ATTENTION, None, (Replacement(0, None, "", "left out"),), "x"),
+        ("a b", attend_to(0, 2), TRANSLATIONS.get, (), "a b"),
+    ],
+    ids=["translated or copied", "without translations", "without attention", "known words"],
+)
+def test_replacements(
+    tokens: str,
+    attention: np.ndarray,
+    translate: WordFn | None,
+    expected: tuple[Replacement, ...],
+    written: str,
+) -> None:
+    replaced = replace_unknown(tokens.split(), SOURCE, SURFACES, attention, translate)
+    assert replaced == expected
+    assert with_replacements(tokens.split(), replaced) == written.split()
 
 
 # --- The case of the text
@@ -81,27 +87,24 @@ TOKENIZERS = (WORDS, tokenizer_of("characters"), tokenizer_of("words", lowercase
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("tokenizer", "text", "expected"),
     [
-        ("Is Nagasaki far?", ["Is", "Nagasaki", "far", "￭?"]),
-        ("The  McDonald-Smiths\tPAID.", ["The", "McDonald", "￭-", "￭Smiths", "PAID", "￭."]),
-        ("Tom, tom, TOM!", ["Tom", "￭,", "tom", "￭,", "TOM", "￭!"]),
-        ("İzmir and Ankara", ["İzmir", "and", "Ankara"]),  # two characters in lower case
-        ("Cafe\u0301 Zoe", ["Café", "Zoe"]),
-        ("", []),
+        (WORDS, "Is Nagasaki far?", ["Is", "Nagasaki", "far", "￭?"]),
+        (
+            WORDS,
+            "The  McDonald-Smiths\tPAID.",
+            ["The", "McDonald", "￭-", "￭Smiths", "PAID", "￭."],
+        ),
+        (WORDS, "Tom, tom, TOM!", ["Tom", "￭,", "tom", "￭,", "TOM", "￭!"]),
+        (WORDS, "İzmir and Ankara", ["İzmir", "and", "Ankara"]),  # two characters in lower case
+        (WORDS, "Cafe\u0301 Zoe", ["Café", "Zoe"]),
+        (WORDS, "A ￭ B", ["A", "■", "B"]),  # a joiner in the text stays its look-alike
+        (WORDS, "", []),
+        (TOKENIZERS[1], "Ab C", ["A", "b", "▁", "C"]),
     ],
 )
-def test_surface_forms_of_words(text: str, expected: list[str]) -> None:
-    assert surface_forms(text, WORDS.split(text), WORDS) == expected
-
-
-def test_a_joiner_in_the_text_stays_its_look_alike() -> None:
-    assert surface_forms("A ￭ B", WORDS.split("A ￭ B"), WORDS) == ["A", "■", "B"]
-
-
-def test_surface_forms_of_characters() -> None:
-    tokenizer = tokenizer_of("characters")
-    assert surface_forms("Ab C", tokenizer.split("Ab C"), tokenizer) == ["A", "b", "▁", "C"]
+def test_surface_forms(tokenizer: Tokenizer, text: str, expected: list[str]) -> None:
+    assert surface_forms(text, tokenizer.split(text), tokenizer) == expected
 
 
 @given(st.text(max_size=20))
@@ -197,7 +200,7 @@ def test_off_by_option(trained: Path, tmp_path: Path) -> None:
     assert (translation.text, translation.replaced) == ("<unk> sieht den hund.", ())
 
 
-# --- 8-bit integers -----------------------------------------------------------------------------------------------------------
+# --- 8-bit integers
 
 
 def test_translation_in_8_bit_integers(trained: Path, tmp_path: Path, nmt: Run) -> None:

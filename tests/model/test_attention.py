@@ -5,8 +5,6 @@ from math import exp
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nmt.config.parts import ATTENTIONS, SCORES
 from nmt.config.rules import check_rules
@@ -15,9 +13,7 @@ from nmt.model.attention import (
     Attention,
     AttentionScore,
     AttentionState,
-    DotScore,
     GlobalAttention,
-    LocalMonotonic,
     Memory,
     MultiHead,
     build_attention,
@@ -235,20 +231,6 @@ def test_none_gives_the_summary_of_the_sentence() -> None:
     context, weights = attend(attention, query, memory)
     torch.testing.assert_close(context, memory.summary.vector.unsqueeze(1).expand(B, T, H))
     assert (weights == 0).all()
-
-
-@given(st.integers(0, 30), st.integers(1, 8), st.integers(1, 12))
-def test_the_window_of_local_m_moves_on_and_stays_at_the_end(
-    position: int, window: int, length: int
-) -> None:
-    attention = LocalMonotonic(DotScore(1, 1, 1), window)
-    values, mask = torch.zeros(1, length, 1), torch.ones(1, length, dtype=torch.bool)
-    memory = attention.build_memory(values, mask, Summary(values[:, 0], RecurrentState(values)))
-    weights = attention.weigh(torch.zeros(1, 1, 1), memory, AttentionState(position))[0, 0]
-    center = min(position, length - 1)
-    seen = {j for j in range(length) if abs(j - center) <= window}
-    assert set(weights.nonzero().flatten().tolist()) == seen
-    assert weights.sum() == pytest.approx(1)
 
 
 def test_the_default_window_is_ten() -> None:

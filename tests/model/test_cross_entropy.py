@@ -140,10 +140,13 @@ def test_mixed_precision_rounds_only_the_factors_of_products() -> None:
         assert (gradient - expected).norm() < 0.02 * expected.norm()
 
 
-@pytest.mark.parametrize("offset", [-300, -75, 0, 75, 300])
-def test_the_loss_is_exact_for_logits_of_any_size(offset: float) -> None:
+@pytest.mark.parametrize("biases", [(-300, -300), (-75, -75), (75, 75), (300, 300), (-300, 300)])
+def test_the_loss_is_exact_for_logits_of_any_size(
+    biases: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cross_entropy, "MAX_WORDS", 2)
     vectors, weight, _, targets = make(6, torch.float32)
-    bias = torch.full((V,), float(offset), requires_grad=True)
+    bias = torch.linspace(*biases, V, requires_grad=True)
     doubles = [part.detach().double().requires_grad_() for part in (vectors, weight, bias)]
     expected = literal(doubles[0], doubles[1], doubles[2], targets, 0.1)
     loss, _ = linear_cross_entropy(vectors, weight, bias, targets, 0.1)
@@ -154,17 +157,6 @@ def test_the_loss_is_exact_for_logits_of_any_size(offset: float) -> None:
         strict=True,
     ):
         torch.testing.assert_close(ours.double(), theirs, atol=1e-4, rtol=1e-4)
-
-
-def test_logits_far_apart_do_not_overflow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cross_entropy, "MAX_WORDS", 2)
-    vectors, targets = torch.ones(2, 1, requires_grad=True), torch.tensor([0, 3])
-    weight = torch.tensor([[-1e4], [0.0], [2e4], [3e4], [-3e4]], requires_grad=True)
-    objective, _ = linear_cross_entropy(vectors, weight, torch.zeros(5), targets)
-    objective.backward()
-    assert objective.item() == 4e4
-    assert weight.grad is not None
-    assert weight.grad.flatten().tolist() == [-1, 0, 0, 1, 0]
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])

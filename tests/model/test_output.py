@@ -144,17 +144,6 @@ def test_topk_of_an_adaptive_layer_is_that_of_its_log_probs(
         assert log_probs[row][: len(useful)].tolist() == pytest.approx(useful)
 
 
-def test_clusters_below_the_threshold_are_not_computed() -> None:
-    output = Adaptive(8, 30, cutoffs=[5, 12])
-    for tail in output.softmax.tail:
-        tail.register_forward_hook(lambda *_: pytest.fail("computed"))
-    with torch.inference_mode():
-        ids, _ = output.topk_log_probs(
-            torch.randn(6, 8), 3, lambda _, log_probs: torch.ones(len(log_probs))
-        )
-    assert ids.shape == (6, 3)
-
-
 seeds = st.integers(0, 10_000)
 
 
