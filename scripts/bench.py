@@ -9,8 +9,8 @@ second, from text to text, and BLEU: for exact search, for 8-bit integers, and w
 `nmt lexicon` has written the lexicon of the run.
 
 SYSTEM is `joeynmt` or `opennmt`; give the Python of its environment, scripts/peer_toolkits.py says
-how to make one, with --peer-python SYSTEM=PYTHON. All see the same tokens and vocabularies. They run
-in turn, round after round, each in a new process, so that other load on the machine affects all
+how to make one, with --peer-python SYSTEM=PYTHON. All see the same tokens and vocabularies. They
+run in turn, round after round, each in a new process, so that other load on the machine affects all
 alike. Figures are medians over the rounds; ratios are computed within a round. Memory is the peak.
 """
 

@@ -4,18 +4,15 @@
 
 Each trial copies a small project, runs one command with one fault, and checks: it ends without a
 traceback, and an error is one line; runs and prepared data that were complete before are intact
-(`nmt runs check`), and a file that it replaces is the old or the new one; the next call ends with the
-files of an undisturbed call: for a training, the same weights bit for bit.
-
-At the end comes a table. A trial whose fault did not come is only tried. Exit status 1 if a trial
-lost. docs/robustness.md describes the faults. Linux only.
+(`nmt runs check`), and a file that it replaces is the old or the new one; the next call ends with
+the files of an undisturbed call: for a training, the same weights bit for bit. At the end comes a
+table; where the fault did not come, a trial is only tried. Exit status 1 if one lost. Linux only.
 """
 
 import argparse
 import errno
 import hashlib
 import json
-import mmap
 import os
 import random
 import re
@@ -30,6 +27,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from multiprocessing.sharedctypes import RawValue
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,14 +54,10 @@ decoding: {beam: 2, max_length_ratio: 1.0}
 """
 LIMIT = 120  # seconds of a command
 AGE = 120  # by which files are made older: the next call deletes what nobody changed for a minute
-
 # Differ between two undisturbed calls: times, and what they affect.
 VOLATILE = re.compile(r"checksum|peak_memory|time|.*seconds|.*_per_second")
-PRESENCE_ONLY = ("curves.png", "history.jsonl")
 CHANGES = ("os.rename", "os.remove", "os.rmdir", "os.mkdir")
 LEFTOVER = re.compile(r"\.(.*\.tmp|tmp\w+|.*\.(building|replaced)-\w+)")
-
-
 TRAIN = "train -c toy.yaml --device cpu -o"
 COMMANDS = {
     "prepare": "prepare -c toy.yaml",  # the only one that begins without `FOLDERS`
@@ -77,22 +71,20 @@ COMMANDS = {
 }
 FOLDERS = ("prepared", "run", "half")  # that must stay intact
 FILES = ("output.txt", "run/lexicon.tsv")  # that must have their old or their new content
+Files = dict[str, str]  # with a hash of what is equal in all undisturbed calls
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens at change number `at` of a file.
-
-    Attributes:
-        value: of a signal its number; "at times" the seconds of processor time; "quota" the largest
-            size of a file.
+    """What happens at change number `at` of a file. value: the number of a signal, seconds of
+    processor time, or the largest size of a file.
     """
 
     name: str = "none"
     at: int = 0
     value: float = 0
 
-    def arm(self, folder: str, count: mmap.mmap) -> None:
+    def arm(self, folder: str, count: Any) -> None:
         """From now on, count the changes below `folder`; the fault comes at its time."""
         if self.name == "kill at times":  # SIGPROF ends a process as SIGKILL does
             signal.setitimer(signal.ITIMER_PROF, self.value)
@@ -101,11 +93,10 @@ class Fault:
             resource.setrlimit(resource.RLIMIT_FSIZE, (int(self.value), limit))
 
         def change(path: Any, *, grows: bool) -> None:
-            number = int.from_bytes(count[:8], "little") + 1
-            count[:8] = number.to_bytes(8, "little")
-            if number == self.at and self.name in ("kill at changes", "signals"):
+            count.value += 1
+            if count.value == self.at and self.name in ("kill at changes", "signals"):
                 os.kill(os.getpid(), int(self.value))
-            elif number >= self.at and self.name == "disk full" and grows:
+            elif count.value >= self.at and self.name == "disk full" and grows:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
         def watch(event: str, values: tuple[Any, ...]) -> None:
@@ -136,7 +127,7 @@ class Outcome(NamedTuple):
 
 def run(words: str, folder: Path, fault: Fault = Fault()) -> Outcome:
     """Run `nmt WORDS` in a folder: in a process forked from this one, which has imported all."""
-    count = mmap.mmap(-1, 8)
+    count = RawValue("q")
     with tempfile.TemporaryFile() as err:
         if (child := os.fork()) == 0:
             try:
@@ -158,8 +149,7 @@ def run(words: str, folder: Path, fault: Fault = Fault()) -> Outcome:
         err.seek(0)
         text = err.read().decode("utf-8", "replace")
     status, seconds = os.waitstatus_to_exitcode(waited), usage.ru_utime + usage.ru_stime
-    last_line = text.rstrip("\n").rpartition("\n")[2]
-    return Outcome(status, text, last_line, seconds, int.from_bytes(count[:8], "little"))
+    return Outcome(status, text, text.rstrip("\n").rpartition("\n")[2], seconds, count.value)
 
 
 def run_well(words: str, folder: Path) -> Outcome:
@@ -169,30 +159,29 @@ def run_well(words: str, folder: Path) -> Outcome:
     return outcome
 
 
-def read_files(folder: Path) -> dict[str, str]:
-    """Each file below a folder with a hash of what is equal in all undisturbed calls."""
+def read_files(folder: Path) -> Files:
+    """The files below a folder."""
     files = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and "tensorboard" not in path.parts:
-            content = b"" if path.name in PRESENCE_ONLY else _stable(path)
+            content = b"" if path.name in ("curves.png", "history.jsonl") else _stable(path)
             files[path.relative_to(folder).as_posix()] = hashlib.sha256(content).hexdigest()
     return files
 
 
 def _stable(path: Path) -> bytes:
+    def without_times(value: dict[str, Any]) -> dict[str, Any]:
+        return {key: each for key, each in value.items() if not VOLATILE.fullmatch(key)}
+
     content = path.read_bytes()
     lines = content.splitlines() if path.suffix == ".jsonl" else [content]
     try:
-        values = [json.loads(line, object_hook=_without_times) for line in lines]
+        values = [json.loads(line, object_hook=without_times) for line in lines]
     except ValueError:  # no JSON, or cut off
         return content
     if path.name == "checksums.json":  # of each file the present content, and the one before
         values = [{name: digests[0] for name, digests in values[0]["sha256"].items()}]
     return "\n".join(dict.fromkeys(json.dumps(value, sort_keys=True) for value in values)).encode()
-
-
-def _without_times(value: dict[str, Any]) -> dict[str, Any]:
-    return {key: each for key, each in value.items() if not VOLATILE.fullmatch(key)}
 
 
 class Campaign:
@@ -211,7 +200,7 @@ class Campaign:
         for words in ("prepare -c toy.yaml", f"{TRAIN} run", half, "lexicon run --pairs 50"):
             run_well(words, self.template)
 
-    def start(self, command: str) -> dict[str, str]:
+    def start(self, command: str) -> Files:
         """Make the project as it is before a command. Returns its files."""
         shutil.rmtree(self.project, ignore_errors=True)
         shutil.copytree(self.template, self.project)
@@ -220,16 +209,13 @@ class Campaign:
             (self.project / f".{name}.lock").unlink(missing_ok=True)
         return read_files(self.project)
 
-    def try_fault(
-        self, command: str, fault: Fault, expected: dict[str, str]
-    ) -> tuple[bool, list[str]]:
+    def try_fault(self, command: str, fault: Fault, expected: Files) -> tuple[bool, list[str]]:
         """Whether the fault came, and what is wrong then. expected: the files without a fault."""
         before = self.start(command)
         folders = [name for name in FOLDERS if (self.project / name).exists()]
         outcome = run(COMMANDS[command], self.project, fault)
         came = outcome.changes >= fault.at if fault.at else outcome.status != 0
-        problems = [*self._judge_end(outcome, fault, expected)]
-        files = read_files(self.project)
+        problems, files = self._judge_end(outcome, fault, expected), read_files(self.project)
         for name in FILES:
             is_whole = files.get(name) in (before.get(name), expected.get(name))
             problems += [] if is_whole else [f"{name}: neither the old file nor the new one"]
@@ -238,11 +224,10 @@ class Campaign:
         for path in self.project.rglob("*"):
             os.utime(path, (time.time() - AGE,) * 2)
         again = run(COMMANDS[command] + " --resume" * (command == "train"), self.project)
-        if again.status:
-            return came, [*problems, f"next call: {again.last_line}"]
-        return came, problems + [f"next call: {each}" for each in compare(expected, self.project)]
+        lost = [again.last_line] if again.status else compare(expected, self.project)
+        return came, problems + [f"next call: {each}" for each in lost]
 
-    def _judge_end(self, outcome: Outcome, fault: Fault, expected: dict[str, str]) -> Sequence[str]:
+    def _judge_end(self, outcome: Outcome, fault: Fault, expected: Files) -> list[str]:
         """What is wrong with the way in which a command ended."""
         if "Traceback" in outcome.err:
             return [f"traceback: {outcome.last_line}"]
@@ -258,11 +243,11 @@ class Campaign:
         return problems
 
 
-def compare(expected: dict[str, str], folder: Path) -> list[str]:
+def compare(expected: Files, folder: Path) -> list[str]:
     """Differences of the files to those after an undisturbed call."""
     files = read_files(folder)
     return [
-        f"{'stray' if name not in expected else 'lacks' if name not in files else 'differs'}: {name}"
+        f"{'lacks' if name not in files else 'differs' if name in expected else 'stray'}: {name}"
         for name in sorted(files.keys() | expected.keys())
         if files.get(name) != expected.get(name)
     ]
@@ -270,15 +255,13 @@ def compare(expected: dict[str, str], folder: Path) -> list[str]:
 
 def faults(normal: Outcome, generator: random.Random, n: int, largest: int) -> Iterator[Fault]:
     """Up to n faults of each kind. largest: size of a file in bytes."""
-
-    def moments() -> list[int]:
-        return generator.sample(range(1, normal.changes + 1), min(n, normal.changes))
-
-    yield from (Fault("kill at changes", at, signal.SIGKILL) for at in moments())
+    changes, most = range(1, normal.changes + 1), min(n, normal.changes)
+    for at in generator.sample(changes, most):
+        yield Fault("kill at changes", at, signal.SIGKILL)
     yield from (Fault("kill at times", 0, generator.uniform(0, normal.seconds)) for _ in range(n))
-    for at in moments():
+    for at in generator.sample(changes, most):
         yield Fault("signals", at, generator.choice((signal.SIGINT, signal.SIGTERM)))
-    yield from (Fault("disk full", at) for at in moments())
+    yield from (Fault("disk full", at) for at in generator.sample(changes, most))
     yield from (Fault("quota", 0, int(largest ** generator.random())) for _ in range(n))
 
 
@@ -292,7 +275,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     for place in {row.place for row in cli.all_commands().values() if row.place}:
         import_module(place.partition(":")[0])
-    Figure.savefig = lambda *_, **__: None  # type: ignore[method-assign] # it takes most of the time
+    Figure.savefig = lambda *_, **__: None  # type: ignore[method-assign] # most of the time
     campaign = Campaign(options.output)
     counts: dict[tuple[str, str], Counter[str]] = {}
     for command in options.command or COMMANDS:
@@ -303,15 +286,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         generator = random.Random(f"{options.seed} {command}")
         for fault in faults(normal, generator, options.trials, largest):
             came, problems = campaign.try_fault(command, fault, expected)
-            counts.setdefault((command, fault.name), Counter()).update(
-                tried=1, came=came, lost=bool(problems)
-            )
+            count = counts.setdefault((command, fault.name), Counter())
+            count.update(tried=1, came=came, lost=bool(problems))
             if problems:
                 print(f"{command}: {fault}: {'; '.join(problems)}", file=sys.stderr, flush=True)
     print(f"{'command':<24}{'fault':<16}{'tried':>8}{'came':>8}{'lost':>8}")
     for (command, name), count in counts.items():
-        numbers = "".join(f"{count[column]:>8,}" for column in ("tried", "came", "lost"))
-        print(f"{command:<24}{name:<16}{numbers}")
+        print(f"{command:<24}{name:<16}", *(f"{each:>8,}" for each in count.values()), sep="")
     return int(any(count["lost"] for count in counts.values()))
 
 

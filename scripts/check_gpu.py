@@ -10,7 +10,8 @@ one harms no other:
 - equality with the CPU: loss, gradient and translations of the same weights, in float32, TF32 and
 bfloat16;
 - training speed of model R (scripts/peers/model-r.yaml) and of a large model (4 layers of 1,024
-  units, 32,000 words) in each precision; the share of time in which kernels run, and the share of the kernels of cuBLAS and cuDNN;
+  units, 32,000 words) in each precision; the share of time in which kernels run, and the share of
+  the kernels of cuBLAS and cuDNN;
 - decoders that run step by step (input feeding, Bahdanau): as they are, compiled, and as a CUDA
 graph;
 - search with batches of 64 and 512 sentences and beams of 1 and 5;

@@ -162,7 +162,7 @@ def flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
 
 
 def content_of(path: Path) -> bytes:
-    """The bytes of a file. The header of weights is sorted: its order is random for tied weights."""
+    """The bytes of a file. The header of weights is sorted: tied weights make its order random."""
     content = path.read_bytes()
     if path.suffix == ".safetensors":
         end = 8 + int.from_bytes(content[:8], "little")  # the length of the header, the header

@@ -2,11 +2,11 @@
 
     python scripts/fuzz.py [-o build/fuzz] [--minutes 10] [--kind NAME]... [--seed 1]
 
-Each kind starts from valid inputs, changes them at random, and reads them as the commands do. A case
-passes if nmt accepts the input or refuses it in one line. It fails with any other exception, a crash
-of the interpreter, more than 10 seconds of processor time, or more than 2 GB of further memory.
-At the end comes a table. Failing inputs are in FOLDER/failures; exit status 1 if there is one. Case
-NUMBER of a kind depends only on the seed and the number. Linux only.
+Each kind starts from valid inputs, changes them at random, and reads them as the commands do. A
+case passes if nmt accepts the input or refuses it in one line. It fails with any other exception, a
+crash of the interpreter, more than 10 seconds of processor time, or more than 2 GB of further
+memory. At the end comes a table. Failing inputs are in FOLDER/failures; exit status 1 if there is
+one. Case NUMBER of a kind depends only on the seed and the number. Linux only.
 """
 
 import argparse
@@ -14,7 +14,6 @@ import bz2
 import contextlib
 import gzip
 import io
-import json
 import logging
 import lzma
 import os
@@ -30,6 +29,7 @@ import traceback
 import warnings
 import zipfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing.sharedctypes import RawArray
 from pathlib import Path
@@ -42,113 +42,50 @@ import pyarrow.parquet
 import torch
 import zstandard
 
-from nmt.commands import prepare, train
 from nmt.config.load import load_config
 from nmt.config.schema import CleaningConfig, SourceConfig
 from nmt.config.yaml_text import dump
 from nmt.data import corpus, formats, reading
 from nmt.errors import NmtError
 from nmt.extras.lexicon.lexicon import Lexicon
-from nmt.extras.runs import check
-from nmt.extras.share import bundle
+from nmt.extras.runs import check, inspect
 from nmt.run import checkpoint
 from nmt.run.folder import build_model
 from nmt.run.load import opened
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
+from scripts.campaign import CONFIG, ROOT, Campaign, run_well
+from scripts.mutate import mutate
 
 SECONDS, EXTRA_BYTES = 10, 2 << 30  # of a case: processor time; of all cases: memory
 COLUMNS = ("cases", "accepted", "refused", "failed", "slowest")
-FORMATS = ("jsonl", "parquet", "tmx")
 HANG_SECONDS = 120  # a case that takes so long, without processor time, hangs
-CONFIG = """\
-name: fuzz
-data:
-  source: {format: tsv, path: pairs.tsv, columns: {en: 1, de: 2}}
-  split: {dev: 20, test: 20}
-  prepared: prepared
-  workers: 1
-tokenizer: {kind: bpe, size: 60}
-model: {embedding_size: 8, encoder: {hidden_size: 8}, decoder: {hidden_size: 8}}
-training: {max_steps: 1, validate_every: 1, validation_pairs: 2, final_pairs: 0, batch: {size: 8}}
-decoding: {beam: 2, max_length_ratio: 1}
-"""
-PAIRS = [
-    (f"{subject} sees {thing}.", f"{subject} {verb} {thing}.")
-    for subject in ("Anna", "Der König", "Ein Hund", "Sie")
-    for verb in ("sieht", "kennt", "hört", "findet", "liebt", "will")
-    for thing in ("den Baum", "das Haus", "die Straße", "1984", "nichts", "uns", "alles", "„ja“")
-]
-TABLE = "".join(f"{src}\t{tgt}\n" for src, tgt in PAIRS).encode()
-SMALL = TABLE[:400]
-SOURCES = b"data:\n  sources:\n  - {format: jsonl, path: [a.gz, 'b*'], share: 0.5}\n  - &a {path: x}\n  - *a\n"
+TABLE, YAML = (ROOT / "data/sample/sample.tsv").read_bytes()[:400], CONFIG.encode()
+SOURCES = b"data:\n  sources:\n  - {format: jsonl, path: [a.gz, 'b*']}\n  - &a {path: x}\n  - *a\n"
 JSON_LINES = b'{"en": "A.", "de": "\\ud83d"}\n{"translation": {"en": "It.", "de": "Es."}}\n'
 TMX = b"""<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">
 <tmx><body><tu tuid="1"><tuv xml:lang="en-GB"><seg>Anna <bpt i="1">b</bpt>sees &amp; it.</seg></tuv>
 <tuv lang="de"><seg>Anna &#x263A;<![CDATA[<b>]]>.</seg></tuv></tu></body></tmx>\n"""
-LEXICON = b"source\ttarget\tprobability\tcount\nAnna\tAnna\t0.9000\t9\nsees\tsieht\t0.5000\t4\n"
-# What is rare at random, but means something to a reader.
-TOKENS = (
-    *b'\0|\t|\n|\r\n|\xff|\xed\xa0\x80|\xef\xbb\xbf|\xff\xfe|\xe2\x80\xa8|\x1b[2J|../|*|"'.split(
-        b"|"
-    ),
-    *b"'|\\|\\ud800|null|true|NaN|-1|0|1e999|{}|[]|&a |*a|!!x |<<: |--- |- |: |? |#".split(b"|"),
-    *b"PK\x03\x04|PK\x05\x06|\x1f\x8b\x08\0|BZh9|\xfd7zXZ\0|\x28\xb5\x2f\xfd|PAR1|F64|&a;".split(
-        b"|"
-    ),
-    *(b"[" * 3000, b"{" * 50, b"9" * 30, b"9" * 5000, b"a" * 9000, "\u0301".encode() * 500),
-    *(b'"shape":[99999999999]', b'"data_offsets":[0,9]', b"<!DOCTYPE x [<!ENTITY a 'b'>]>"),
-)
-# Scalars in JSON, and in the one-line forms of YAML; and what may stand there.
-SCALAR = re.compile(rb'(?<=[:\[,] )(?:"[^"]*"|[-+.\w]+)')
-VALUES = (
-    b"9" * 20,
-    *b'null|true|"x"|""|-1|1.5|1e999|[]|{}|[{"x":1}]|NaN|"a\\nb"|"../x"'.split(b"|"),
-)
-
-
-def mutate(seeds: Sequence[bytes], generator: random.Random) -> bytes:
-    """Change one of the inputs in up to eight places."""
-    content = bytearray(generator.choice(seeds))
-    for _ in range(generator.choice((1, 1, 1, 2, 3, 8))):
-        start = generator.randrange(len(content) + 1)
-        end = min(len(content), start + generator.choice((1, 1, 2, 4, 16, 256)))
-        change, other = generator.randrange(8), generator.choice(seeds)
-        if change == 0 and (values := [*SCALAR.finditer(content)]):
-            start, end = generator.choice(values).span()
-        if change == 1 and start < len(content):
-            content[start] ^= 1 << generator.randrange(8)
-        elif change == 7:
-            del content[start:]
-        else:
-            of_other = other[generator.randrange(len(other) + 1) :][: generator.choice((1, 8, 512))]
-            repeated = content[start:end] * generator.choice((2, 3, 50))
-            token = generator.choice(TOKENS)
-            choices = (generator.choice(VALUES), generator.randbytes(1), b"", repeated, of_other)
-            content[start:end] = (*choices, token, token + content[start:end], b"")[change]
-    return bytes(content)
 
 
 class Inputs:
-    """A tiny run in `folder`, and functions that read a changed file as the commands do."""
+    """The run of the campaign, and functions that read a changed file as the commands do."""
 
     def __init__(self, folder: Path) -> None:
         torch.set_num_threads(1)  # a forked process has no other threads
-        self.folder, self.case, self.run = folder, folder / "case", folder / "run"
+        self.folder = Campaign(folder).template
+        for words in ("evaluate run --device cpu", "share bundle run -o run.nmt"):
+            run_well(words, self.folder)
+        self.run, self.case = self.folder / "run", self.folder / "case"
         self.case.mkdir()
-        (folder / "pairs.tsv").write_bytes(TABLE)
-        (folder / "c.yaml").write_text(CONFIG, "utf-8")
-        with contextlib.chdir(folder):
-            self.config = load_config(Path("c.yaml"))
-            prepare.run(self.config, progress=False)
-            train.run(self.config, Path("run"), device="cpu", quiet=True)
-            with opened(Path("run")) as (run, checkpoint):
-                bundle.write_bundle(run, checkpoint, Path("run.nmt"))
-        shutil.copy(folder / "prepared/train.src.offsets.npy", self.case)
+        shutil.copy(self.folder / "prepared/train.src.offsets.npy", self.case)
+        self.config = load_config(self.run / "config.yaml")
         self.model = build_model(self.run, self.config)
-        (self.run / "checksums.json").unlink()  # it would end a case early, as checksums would
-        paths = [path for path in self.run.rglob("*.json*") if path.name != "checksums.json"]
-        self.records = {path: _without_checksum(path) for path in sorted(paths)}
+        # Checksums would end a case early.
+        (self.run / "checksums.json").unlink()
+        paths = sorted(path for path in self.run.rglob("*.json*") if path.name != "checksums.json")
+        checksum = re.compile(rb',\s+"checksum": "\w+"')
+        self.records = {path: checksum.sub(b"", path.read_bytes()) for path in paths}
 
     def seeds(self, seeds: str | Sequence[bytes]) -> Sequence[bytes]:
         """Valid inputs: the files of a pattern, or given ones."""
@@ -159,13 +96,11 @@ class Inputs:
         return seeds
 
     def pairs(self, path: Path) -> None:
-        kind: Any = path.suffix[1:] if path.suffix[1:] in FORMATS else "tsv"
+        kind: Any = path.suffix[1:] if path.suffix in (".jsonl", ".parquet", ".tmx") else "tsv"
         columns = {"en": 1, "de": 2} if kind == "tsv" else None
-        source = SourceConfig(format=kind, columns=columns)
-        for part in formats.open_source(source, {"": [path]}, ("en", "de")):
-            reading.clean_rows(
-                part, CleaningConfig(), [*part.rows()], part.first_line, ("en", "de")
-            )
+        source, sides = SourceConfig(format=kind, columns=columns), ("en", "de")
+        for part in formats.open_source(source, {"": [path]}, sides):
+            reading.clean_rows(part, CleaningConfig(), [*part.rows()], part.first_line, sides)
 
     def override(self, path: Path) -> None:
         load_config(self.config, [path.read_bytes().decode("utf-8", "surrogateescape")])
@@ -196,37 +131,31 @@ class Inputs:
         """A record of the run, with its name on a line before it."""
         name, _, content = path.read_bytes().partition(b"\n")
         record = Path(name.decode("utf-8", "replace"))
-        if record in self.records:
-            record.write_bytes(content)
-            try:
-                for _ in check.findings(self.run):
-                    pass
-            finally:
-                record.write_bytes(self.records[record])
+        if record not in self.records:
+            return
+        record.write_bytes(content)
+        try:
+            for _ in check.findings(self.run):
+                pass
+            with contextlib.redirect_stdout(io.StringIO()):
+                inspect.command(self.run)
+                inspect.command(self.run, as_card=True)
+        finally:
+            record.write_bytes(self.records[record])
 
 
-def _without_checksum(path: Path) -> bytes:
-    content = path.read_bytes()
-    value = json.loads(content) if path.suffix == ".json" else None
-    if not isinstance(value, dict):
-        return content
-    return json.dumps({key: each for key, each in value.items() if key != "checksum"}).encode()
-
-
-def packed(content: bytes) -> dict[str, bytes]:
-    """A text in all forms that nmt unpacks, by the ending of their names."""
+def zipped() -> bytes:
+    """A table in a ZIP archive."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("pairs.tsv", content)
-    packers: dict[str, Callable[[bytes], bytes]]
-    packers = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
-    files = {name: pack(content) for name, pack in packers.items()}
-    return files | {"zst": zstandard.compress(content), "zip": stream.getvalue()}
+        archive.writestr("pairs.tsv", TABLE)
+    return stream.getvalue()
 
 
 def parquet() -> bytes:
     """A Parquet file of a few pairs."""
-    rows = [{"translation": {"en": src, "de": tgt}} for src, tgt in PAIRS[:5]]
+    pairs = [line.split("\t") for line in TABLE.decode().splitlines()[:5]]
+    rows = [{"translation": {"en": src, "de": tgt}} for src, tgt in pairs]
     stream = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), stream)
     return stream.getvalue()
@@ -236,14 +165,14 @@ OVERRIDES = (b"data.source={format: tsv, path: x}", b"training.max_steps=3", b"a
 CHECKPOINT, TENSORS = "run/checkpoints/step-*", ".safetensors"
 # The name of the file that a case writes, the function that reads it, and valid inputs.
 KINDS: dict[str, tuple[str, Callable[[Inputs, Path], object], str | Sequence[bytes]]] = {
-    "configuration": (
-        "x.yaml",
-        lambda _, path: dump(load_config(path)),
-        (CONFIG.encode(), SOURCES),
-    ),
+    "configuration": ("x.yaml", lambda _, path: dump(load_config(path)), (YAML, SOURCES)),
     "--set": ("x", Inputs.override, OVERRIDES),
-    "table": ("x.tsv", Inputs.pairs, (SMALL, TABLE[400:500])),
-    **{f".{name}": (f"x.{name}", Inputs.pairs, [each]) for name, each in packed(SMALL).items()},
+    "table": ("x.tsv", Inputs.pairs, [TABLE]),
+    ".gz": ("x.gz", Inputs.pairs, [gzip.compress(TABLE)]),
+    ".bz2": ("x.bz2", Inputs.pairs, [bz2.compress(TABLE)]),
+    ".xz": ("x.xz", Inputs.pairs, [lzma.compress(TABLE)]),
+    ".zst": ("x.zst", Inputs.pairs, [zstandard.compress(TABLE)]),
+    ".zip": ("x.zip", Inputs.pairs, [zipped()]),
     "JSON lines": ("x.jsonl", Inputs.pairs, [JSON_LINES]),
     "Parquet": ("x.parquet", Inputs.pairs, [parquet()]),
     "TMX": ("x.tmx", Inputs.pairs, [TMX]),
@@ -252,7 +181,7 @@ KINDS: dict[str, tuple[str, Callable[[Inputs, Path], object], str | Sequence[byt
     "weights": (f"model{TENSORS}", Inputs.weights, f"{CHECKPOINT}/model{TENSORS}"),
     "optimizer": (f"optimizer{TENSORS}", Inputs.optimizer, f"{CHECKPOINT}/optimizer{TENSORS}"),
     "records of a run": ("record", Inputs.shown, "records"),
-    "lexicon": ("lexicon.tsv", lambda _, path: Lexicon.load(path), [LEXICON]),
+    "lexicon": ("lexicon.tsv", lambda _, path: Lexicon.load(path), "run/lexicon.tsv"),
     "encoded data": ("train.src.npy", Inputs.array, "prepared/train.src.npy"),
     "bundle": ("x.nmt", Inputs.bundle, "run.nmt"),
 }
@@ -272,11 +201,13 @@ def run_case(read: Callable[[], object]) -> str:
     return "accepted"
 
 
+@dataclass
 class Fuzzer:
     """Runs cases in child processes: a crash of the interpreter costs one case."""
 
-    def __init__(self, folder: Path, inputs: Inputs, seed: int) -> None:
-        self.failures, self.inputs, self.seed = folder / "failures", inputs, seed
+    failures: Path
+    inputs: Inputs
+    seed: int
 
     def run(self, name: str, seconds: float) -> list[float]:
         """Cases of a kind, for so long. Returns `COLUMNS`."""
@@ -336,7 +267,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     failed, seconds = 0.0, 60 * options.minutes / len(options.kind or KINDS)
     with tempfile.TemporaryDirectory(prefix="nmt-fuzz-") as name:
-        fuzzer = Fuzzer(options.output.resolve(), Inputs(Path(name)), options.seed)
+        fuzzer = Fuzzer(options.output.resolve() / "failures", Inputs(Path(name)), options.seed)
         print(f"{'input':<20}" + "".join(f"{column:>10}" for column in COLUMNS))
         for kind in options.kind or KINDS:
             *numbers, slowest = fuzzer.run(kind, seconds)

@@ -4,10 +4,10 @@ Install each in its own virtual environment, since it may need other versions th
 
     python3.11 -m venv PEER && PEER/bin/pip install torch       # the build for the CPU
 
-    # JoeyNMT 2.3.0; delete the line `"verbose": False,` in its builders.py: newer torch rejects it
-    PEER/bin/pip install matplotlib seaborn pandas sacrebleu sentencepiece subword-nmt sacremoses \\
-        pyyaml packaging regex tqdm tabulate portalocker lazy-importer setuptools six wrapt joblib \\
-        future tensorboard importlib-metadata
+    # JoeyNMT 2.3.0; delete the line `"verbose": False,` in its builders.py: new torch rejects it
+    PEER/bin/pip install matplotlib seaborn pandas sacrebleu sentencepiece subword-nmt \\
+        sacremoses pyyaml packaging regex tqdm tabulate portalocker lazy-importer setuptools six \\
+        wrapt joblib future tensorboard importlib-metadata
     PEER/bin/pip install --no-deps joeynmt==2.3.0
 
     # OpenNMT-py 3.5.1

@@ -485,10 +485,8 @@ def search(
     }
     write_text(folder / "study.json", json.dumps(results, indent=2))
     winner = next(trial for trial in trials if trial.number == finalists[0].trial)
-    return (
-        f"{text}\nBest: "
-        f"{' '.join(f'--set {shlex.quote(override)}' for override in overrides_of(winner.values))}\n"
-    )
+    best = " ".join(f"--set {shlex.quote(each)}" for each in overrides_of(winner.values))
+    return f"{text}\nBest: {best}\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -24,7 +24,7 @@ from types import FrameType
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = f"{ROOT}/nmt/"
 DATA = f"""-q -c {ROOT}/configs/sample.yaml --set data.source.path={ROOT}/data/sample/sample.tsv
-    --set data.max_pairs=300 --set data.split.dev=20 --set data.split.test=20 --set data.workers=1"""
+--set data.max_pairs=300 --set data.split.dev=20 --set data.split.test=20 --set data.workers=1"""
 PREPARE = f"prepare {DATA} -o data"
 TRAIN = f"train {DATA} -o run --device cpu --set data.prepared=data --set training.max_steps=4"
 TRANSLATE = "translate --run run 'Tom is sad.'"

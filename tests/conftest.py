@@ -101,8 +101,8 @@ def nmt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_pictures() -> Iterator[None]:
-    """Pictures of a single pixel: drawing takes longer than most trainings of the tests. Commands in
-    processes of their own, and tests/report, draw.
+    """Pictures of one pixel: drawing takes longer than most trainings of the tests. Commands in
+    processes of their own draw, and so does tests/report.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("matplotlib.figure.Figure.savefig", lambda _, file, **__: file.write(PIXEL))

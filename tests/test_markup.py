@@ -35,7 +35,8 @@ FILE_PAYLOAD = "<img src=x onerror=window.owned=1>"
 SENTENCE = f"The dog {' '.join(PAYLOADS)} tree."
 # Elements or attributes that only a payload brings.
 INJECTED = """() => [...document.querySelectorAll("*")].filter((element) =>
-  [...element.attributes].some(({name, value}) => name.startsWith("on") || value.trim().startsWith("javascript:"))
+  [...element.attributes].some(({name, value}) =>
+    name.startsWith("on") || value.trim().startsWith("javascript:"))
   || element.textContent.startsWith("window.owned") && ["SCRIPT", "STYLE"].includes(element.tagName)
   || element.getAttribute("src") === "x").map((element) => element.outerHTML)"""
 

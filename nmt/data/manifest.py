@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from nmt import __version__
 from nmt.config.load import config_from_dict, differences
@@ -63,17 +63,32 @@ class Input:
     sha256: str
 
 
+class _Input(BaseModel):
+    role: str
+    path: str
+    bytes: int
+    sha256: str
+
+
+class _Split(BaseModel):
+    pairs: int
+
+
+class _Vocabulary(BaseModel):
+    size: int
+
+
 class _Manifest(BaseModel):
     """What is used of a manifest."""
 
-    inputs: list[dict[str, str | int]]
+    inputs: list[_Input]
     config: dict[str, Any]
     files: dict[str, int]
     content: str
     nmt_version: str | None = None
-    vocabulary: dict[Side, dict[str, int | float]]
-    tokenizers: dict[Side, str]
-    splits: dict[str, dict[str, Any]]
+    vocabulary: dict[Side, _Vocabulary] = Field(min_length=2)
+    tokenizers: dict[Side, str] = Field(min_length=2)
+    splits: dict[str, _Split]
 
 
 def is_prepared_file(name: str) -> bool:

@@ -52,7 +52,7 @@ def test_what_fails_is_kept(
 
     monkeypatch.setitem(fuzz.KINDS, "kind", ("file", read, [b"content"]))
     inputs: Any = Inputs()
-    cases, _, _, failed, _ = fuzz.Fuzzer(tmp_path, inputs, seed=1).run("kind", 0.2)
+    cases, _, _, failed, _ = fuzz.Fuzzer(tmp_path / "failures", inputs, seed=1).run("kind", 0.2)
     assert failed == (cases if text else 0)
     if text:
         assert text in (tmp_path / "failures" / "kind-1-0.txt").read_text("utf-8")

@@ -238,7 +238,9 @@ def without_time(folder: Path) -> Any:
 
 
 class Commands:
-    """In place of the commands: a training leaves its progress, and the dev scores follow from its configuration."""
+    """In place of the commands: a training leaves its progress, and the dev scores follow from its
+    configuration.
+    """
 
     def __init__(self) -> None:
         self.words: list[str] = []

@@ -45,7 +45,7 @@ def test_each_target_is_its_source_sorted_and_no_number_stands_twice() -> None:
 
 
 def translation(source: str, text: str, attended: list[int]) -> Translation:
-    """A translation whose step t attends most to position `attended[t]`; the last column is <eos>."""
+    """Its step t attends most to position `attended[t]`; the last column is <eos>."""
     weights = np.full((len(attended), len(source.split()) + 1), 0.1, np.float32)
     weights[np.arange(len(attended)), attended] = 0.6
     return Translation(source, text, attention=weights)

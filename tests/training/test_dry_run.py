@@ -53,7 +53,7 @@ def test_the_estimate_of_an_epoch_is_near_its_sum() -> None:
 def test_a_dry_run_finds_the_largest_batches_that_fit(
     max_positions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a simulated memory. The memory is emptied after the failed pass, not while it is handled."""
+    """In a simulated memory, which is emptied after the failed pass, not while it is handled."""
     handled: list[bool] = []
 
     def largest_batch(size: int) -> int:

@@ -77,6 +77,22 @@ def test_a_damaged_part_is_an_error_of_one_line(nmt: Run, run: Path, name: str, 
 
 
 @pytest.mark.parametrize(
+    ("key", "part"),
+    [("inputs", 0), ("vocabulary", "src"), ("tokenizers", "tgt"), ("splits", "dev")],
+)
+def test_a_manifest_without_what_is_shown_is_damaged(
+    nmt: Run, trained: Path, tmp_path: Path, key: str, part: int | str
+) -> None:
+    run = shutil.copytree(trained, tmp_path / "run")
+    manifest = read_json(run / "manifest.json")
+    manifest[key][part] = {}
+    write_json(run / "manifest.json", manifest)
+    result = nmt("runs", "show", run)
+    assert (result.status, result.out) == (1, "")
+    assert f"manifest.json: damaged ({key}" in result.err
+
+
+@pytest.mark.parametrize(
     ("name", "key", "value"),
     [
         ("journal.jsonl", "event", None),
