@@ -47,7 +47,7 @@ def replacing(path: Path, temporary: Path | None = None) -> Iterator[Path]:
     path = path.resolve()
     if temporary is None:  # delete what killed processes left behind
         abandoned = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]+\.tmp")
-        for sibling in _siblings(path):
+        for sibling in [*path.parent.glob(".*.tmp")]:
             if abandoned.fullmatch(sibling.name) and _age(sibling) > ABANDONED_SECONDS:
                 _delete(sibling)
     working_path = temporary or path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
@@ -113,7 +113,7 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
 def recover_folder(folder: Path) -> None:
     """Delete what killed processes left beside `folder`; move an old folder back if it is gone."""
     folder = folder.resolve()
-    for path in _siblings(folder):
+    for path in [*folder.parent.glob(".*")]:
         is_replaced = path.name.startswith(f".{folder.name}.replaced-")
         if is_replaced and not folder.exists():
             path.rename(folder)
@@ -309,10 +309,6 @@ def _delete(path: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
-
-
-def _siblings(path: Path) -> list[Path]:
-    return [*path.parent.iterdir()] if path.parent.is_dir() else []
 
 
 def _age(path: Path) -> float:

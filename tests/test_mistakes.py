@@ -248,7 +248,8 @@ DATA = [
         edit=lambda: write(separator=","),
     ),
     case(
-        "pairs.tsv, line 1: names of columns, not a pair; delete the line, or set",
+        "pairs.tsv, line 1: names of columns, not a pair; delete the line, or set `columns` to {en: "
+        "en, de: de}",
         edit=lambda: write([["en", "de"], *ROWS]),
     ),
     case(
@@ -257,7 +258,7 @@ DATA = [
     ),
     case("columns are numbered from 1, there is no column 0", "data.source.columns={en: 0, de: 1}"),
     case(
-        "no column is named 'DE' in its",
+        "no column is named 'DE' in its first line, which has: en, de",
         "data.source.columns={en: en, de: DE}",
         edit=lambda: write([["en", "de"], *ROWS]),
     ),
@@ -271,6 +272,11 @@ DATA = [
         edit=lambda: replace("de.txt", ROWS[0][1] + "\n", ""),
     ),
     case(
+        "en.txt has 199 lines, but de.txt has more: aligned",
+        LINES,
+        edit=lambda: replace("en.txt", ROWS[0][0] + "\n", ""),
+    ),
+    case(
         "the pairs are shifted: most sources belong to the target line above (lines 1 to 200)",
         LINES,
         edit=lambda: replace(
@@ -280,7 +286,7 @@ DATA = [
         ),
     ),
     case(
-        "all 200 pairs were dropped: 200 too long; check it and data.cleaning",
+        "pairs.tsv: all 200 pairs were dropped: 200 too long; check it and data.cleaning",
         "data.cleaning.max_characters=3",
     ),
     case(

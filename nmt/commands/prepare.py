@@ -106,9 +106,9 @@ def run(
     with explain_write_errors(folder), replacing_folder(folder) as building:
         with start_workers(n_workers) as workers:
             figures = run_pipeline(Job(config, files, building, workers, show_bars, _ceiling))
-        seconds = round(time.perf_counter() - start_time, 2)
-        costs = {"seconds": seconds, "peak_memory": peak_memory(n_workers)}
-        manifest = write_manifest(building, config, inputs, {**figures, **costs})
+        figures["seconds"] = round(time.perf_counter() - start_time, 2)
+        figures["peak_memory"] = peak_memory(n_workers)
+        manifest = write_manifest(building, config, inputs, figures)
     return {**manifest, "folder": str(folder), "already_prepared": False}
 
 
@@ -153,10 +153,9 @@ def existing_manifest(folder: Path, overwrite: bool) -> dict[str, Any] | None:
 
 def _refuse_differences(folder: Path, differences: list[str]) -> None:
     if differences:
-        reason = "; ".join(differences)
         raise DataError(
-            f"{folder}: contains other prepared data ({reason}); --overwrite replaces it, -o "
-            "names another folder"
+            f"{folder}: contains other prepared data ({'; '.join(differences)}); --overwrite "
+            "replaces it, -o names another folder"
         )
 
 

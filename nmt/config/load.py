@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from nmt.config import yaml_text
-from nmt.config.problems import Problem, explain, message, without_wrong_keys
+from nmt.config.problems import Problem, explain, without_wrong_keys
 from nmt.config.rules import check_rules
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, printable
@@ -62,16 +63,13 @@ def load_config(source: Path | Config, overrides: Sequence[str] = ()) -> Config:
     overridden_values = deepcopy(values)
     for override in overrides:
         _override(overridden_values, override)
-    try:
+    with suppress(ConfigError):
         return config_from_dict(overridden_values, origin)
-    except ConfigError:
-        if not overrides or not _is_valid(values):
-            raise
-    # It is valid without the overrides, so they cause the problem: name them too.
-    return config_from_dict(
-        overridden_values,
-        f"{origin} with {' '.join(f'--set {override}' for override in overrides)}",
-    )
+    with suppress(ConfigError):
+        config_from_dict(values)
+        # It is valid without the overrides, so they cause the problem: name them too.
+        origin += f" with {' '.join(f'--set {override}' for override in overrides)}"
+    return config_from_dict(overridden_values, origin)
 
 
 def config_from_dict(values: dict[str, Any], origin: str = "configuration") -> Config:
@@ -96,8 +94,11 @@ def config_from_dict(values: dict[str, Any], origin: str = "configuration") -> C
         for problem in check_rules(config)
         if not any(key in wrong or key.startswith(below) for key in problem.keys)
     ]
+    if len(problems) == 1:
+        raise ConfigError(f"{origin}: {problems[0]}")
     if problems:
-        raise ConfigError(message(origin, problems))
+        lines = [f"{origin}: {len(problems)} problems", *map(str, problems)]
+        raise ConfigError("\n  ".join(lines))
     return config
 
 
@@ -153,9 +154,8 @@ def _take_retired(values: dict[str, Any]) -> list[Problem]:
         del sections[-1][last]
         if not sections[-1]:
             del sections[-2][parents[-1]]
-        shown = json.dumps(value)
         if key in RETIRED_VALUES:
-            text = f"{shown} left nmt in 0.2; choose another value, or {OLD_VERSION}"
+            text = f"{json.dumps(value)} left nmt in 0.2; choose another value, or {OLD_VERSION}"
             problems.append(Problem((key,), text))
         elif RETIRED[key] and value not in RETIRED[key]:
             off = json.dumps(RETIRED[key][0])
@@ -168,14 +168,6 @@ def _validate(values: dict[str, Any]) -> Config:
     # Strict, and from JSON: this refuses text in place of a number, but accepts the lists and paths
     # that YAML can write.
     return Config.model_validate_json(json.dumps(values), strict=True)
-
-
-def _is_valid(values: dict[str, Any]) -> bool:
-    try:
-        config_from_dict(values)
-    except ConfigError:
-        return False
-    return True
 
 
 def _override(values: dict[str, Any], override: str) -> None:

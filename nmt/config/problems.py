@@ -48,13 +48,6 @@ class Problem(NamedTuple):
         return f"{', '.join(self.keys)}: {self.text}"
 
 
-def message(origin: str, problems: Sequence[Problem]) -> str:
-    """One message with all problems of a configuration from `origin`, one per line if several."""
-    if len(problems) == 1:
-        return f"{origin}: {problems[0]}"
-    return "\n  ".join([f"{origin}: {len(problems)} problems", *map(str, problems)])
-
-
 def explain(error: ValidationError) -> list[Problem]:
     """The problems that pydantic found, one for each key (or entry of a list or mapping).
 

@@ -138,9 +138,8 @@ class _Loader(yaml.SafeLoader):
                 raise ValueError
             return super().construct_object(node, deep)
         except (LookupError, ValueError):
-            kind = node.tag.rpartition(":")[2]
             raise yaml.constructor.ConstructorError(
-                None, None, f"not a valid {kind}", node.start_mark
+                None, None, f"not a valid {node.tag.rpartition(':')[2]}", node.start_mark
             ) from None
 
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
@@ -178,7 +177,6 @@ class _Dumper(yaml.SafeDumper):
 _FLOAT = re.compile(
     r"^[-+]?(\d[\d_]*\.[\d_]*([eE][-+]?\d+)?|\.\d[\d_]*([eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+|\.(inf|Inf|INF)|\.(nan|NaN|NAN))$"
 )
-_BOOL = re.compile(r"^(true|True|TRUE|false|False|FALSE)$")
 _KINDS = {
     f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "int", "map", "null", "seq", "str")
 }
@@ -187,13 +185,18 @@ _Loader.yaml_constructors = {
     for tag, build in yaml.SafeLoader.yaml_constructors.items()
     if tag is None or tag in _KINDS
 }
-_REPLACED = {f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "timestamp")}
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _REPLACED]
+    first: [
+        (tag, pattern)
+        for tag, pattern in resolvers
+        if not tag.endswith((":bool", ":float", ":timestamp"))
+    ]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789."))
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", _BOOL, list("tTfF"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool", re.compile(r"^(true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
 _Dumper.add_representer(str, _Dumper.represent_text)
 _Dumper.add_representer(float, _Dumper.represent_decimal)
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789."))

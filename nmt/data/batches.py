@@ -72,8 +72,7 @@ def divide_epoch(n_pairs: int, *, seed: int, epoch: int) -> Iterator[Part]:
         # (seed, epoch, i) seeds the batches of part i, so these are other random numbers.
         starts = np.random.default_rng([seed, epoch, n_parts]).permutation(starts)
     for index, part in enumerate(np.array_split(starts, n_parts)):
-        firsts = np.sort(part).tolist()
-        ranges = [(first, min(first + RANGE_PAIRS, n_pairs)) for first in firsts]
+        ranges = [(start, min(start + RANGE_PAIRS, n_pairs)) for start in np.sort(part).tolist()]
         yield Part(epoch, index, n_parts, ranges)
 
 

@@ -218,8 +218,10 @@ def check_vocabulary(side: str, n_tokens: int, coverage: float) -> None:
     if not n_tokens:
         raise DataError(f"the {side} vocabulary has no token; {remedy}")
     if coverage < 0.5:
-        known = f"knows only {coverage:.0%} of the tokens of the dev set"
-        _warn(f"the {side} vocabulary {known}; {remedy}")
+        _warn(
+            f"the {side} vocabulary knows only {coverage:.0%} of the tokens of the dev set; "
+            f"{remedy}"
+        )
 
 
 def count_words(text: str, languages: tuple[str, str]) -> tuple[int, int]:

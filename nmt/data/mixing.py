@@ -105,8 +105,9 @@ def mixture(
         ]
     )
     fixed = np.array([share or 0.0 for share in shares])
-    rest = 1 - fixed.sum()
     parts: npt.NDArray[np.float64] = (
-        fixed + rest * weights / weights.sum() if weights.any() else fixed / fixed.sum()
+        fixed + (1 - fixed.sum()) * weights / weights.sum()
+        if weights.any()
+        else fixed / fixed.sum()
     )
     return parts

@@ -95,10 +95,9 @@ def run_pipeline(job: Job) -> dict[str, Any]:
         _write_texts(splits[name].stream(), job.folder, name)
     if like is None and TOKENIZERS[config.tokenizer.kind].trait("learned"):
         _learn_tokenizers(job, splits["train"])
-    languages = (config.data.src_language, config.data.tgt_language)
     tokenizers: dict[Side, TokenizerPlan] = {
         side: (config.tokenizer, language, side, job.folder)
-        for side, language in zip(SIDES, languages, strict=True)
+        for side, language in zip(SIDES, config.data.direction.split("-"), strict=True)
     }
     token_counts, vocabulary = _encode(job, splits, tokenizers, given_vocabularies)
     signatures, ceiling = _tokenizer_ceiling(job, splits["dev"], tokenizers)

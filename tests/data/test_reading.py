@@ -134,24 +134,6 @@ def test_the_place_of_swapped_languages_is_named(
         read(right * 150 + swapped * 100, languages=("en", "de"))
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (
-            b"Hi. Hallo!\nRun! Lauf!\n",
-            "no row can be used: line 1 has 1 column, expected 2 columns separated by tabs; check "
-            "`format`",
-        ),
-        (b"\tHallo!\n\xff\tLauf!\n", "all 2 pairs were dropped: 1 empty source, 1 undecodable"),
-    ],
-)
-def test_a_source_without_any_good_pair_is_refused_with_the_reasons(
-    read: Reader, content: bytes, message: str
-) -> None:
-    with pytest.raises(DataError, match=rf"table\.tsv: {message}"):
-        read(content)
-
-
 def test_a_header_without_rows_is_refused(tmp_path: Path, workers: Workers) -> None:
     path = tmp_path / "table.tsv"
     path.write_bytes(b"en\tde\n")
