@@ -20,7 +20,7 @@ def test_the_lexicon_is_learned_and_used(trained: Path, tmp_path: Path, nmt: Run
     result = nmt("lexicon", run, "--pairs", 400)
     assert result.status == 0
     path = run / "lexicon.tsv"
-    entries = Lexicon.load(path).entries
+    before, entries = path.read_bytes(), Lexicon.load(path).entries
     number = sum(map(len, entries.values()))
     assert re.fullmatch(
         rf"{path}: {number} translations of {len(entries)} source tokens, from 400 pairs in "
@@ -28,6 +28,8 @@ def test_the_lexicon_is_learned_and_used(trained: Path, tmp_path: Path, nmt: Run
         result.out,
     )
     assert entries[UNKNOWN][0].token == UNKNOWN
+    lexicon.command(run, pairs=400)
+    assert path.read_bytes() == before
     # A user adds a word by hand: it is translated now, not copied.
     path.write_text(path.read_text(encoding="utf-8") + "zaphod\tSafran\t1\t1\n", encoding="utf-8")
     (translation,) = package.load(run).translate(["Zaphod sees the dog."])
@@ -37,22 +39,6 @@ def test_the_lexicon_is_learned_and_used(trained: Path, tmp_path: Path, nmt: Run
         ["Zaphod sees the dog."]
     )
     assert translation.text == "Zaphod sieht den hund."
-
-
-def test_learning_twice_gives_the_same_file(trained: Path, tmp_path: Path) -> None:
-    run = changed(trained, tmp_path)
-    lexicon.command(run)
-    before = (run / "lexicon.tsv").read_bytes()
-    lexicon.command(run)
-    assert (run / "lexicon.tsv").read_bytes() == before
-
-
-def test_a_damaged_lexicon_is_one_line_of_error(trained: Path, tmp_path: Path, nmt: Run) -> None:
-    run = changed(trained, tmp_path)
-    (run / "lexicon.tsv").write_text("nonsense\n", encoding="utf-8")
-    result = nmt("translate", "--run", run, "Zaphod sees the dog.")
-    assert (result.status, result.out) == (1, "")
-    assert result.err.startswith(f"nmt: {run / 'lexicon.tsv'}, line 1: expected 'source")
 
 
 def test_missing_data_and_models_without_attention(trained: Path, tmp_path: Path, nmt: Run) -> None:
@@ -88,3 +74,7 @@ def test_a_shortlist_needs_the_lexicon_and_then_translates(
     lexicon.command(run)
     result = nmt("translate", "--run", run, "Zaphod sees the dog.", "The tree finds McXyz.")
     assert result.out.splitlines() == ["Zaphod sieht den hund.", "der baum findet McXyz."]
+    (run / "lexicon.tsv").write_text("nonsense\n", encoding="utf-8")
+    damaged = nmt("translate", "--run", run, "Zaphod sees the dog.")
+    assert (damaged.status, damaged.out) == (1, "")
+    assert damaged.err.startswith(f"nmt: {run / 'lexicon.tsv'}, line 1: expected 'source")

@@ -127,9 +127,3 @@ def test_a_damaged_file_is_named(tmp_path: Path, text: str, message: str) -> Non
         Lexicon.load(path)
     assert str(raised.value).startswith(f"{path}, {message}")
     assert str(raised.value).endswith("run `nmt lexicon` again")
-
-
-def test_a_file_that_is_not_text(tmp_path: Path) -> None:
-    (tmp_path / "lexicon.tsv").write_bytes(b"\xff\xfe")
-    with pytest.raises(DataError, match="not UTF-8"):
-        Lexicon.load(tmp_path / "lexicon.tsv")

@@ -19,15 +19,9 @@ VOCABULARY = Vocabulary.build(
 THE, DOG, HAUS, SCHOEN = range(4, 8)
 
 
-def write(path: Path, *lines: str, encoding: str = "utf-8") -> Path:
-    path.write_bytes("".join(f"{line}\n" for line in lines).encode(encoding))
+def write(path: Path, *lines: str) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return path
-
-
-def read(
-    path: Path, *lines: str, vocabulary: Vocabulary = VOCABULARY, dimension: int = 2
-) -> WordVectors:
-    return load_vectors(write(path / "v.txt", *lines), vocabulary, dimension)
 
 
 def rows(vectors: WordVectors) -> dict[int, list[float]]:
@@ -36,64 +30,59 @@ def rows(vectors: WordVectors) -> dict[int, list[float]]:
     }
 
 
-def test_reads_the_vectors_of_the_vocabulary_only(tmp_path: Path) -> None:
-    vectors = read(tmp_path, "schön 1 2.5", "cat 3 4", "<unk> 5 6", "<pad> 5 6", "the -7e-1 8")
-    assert rows(vectors) == {THE: [np.float32(-0.7), 8], SCHOEN: [1, 2.5]}
-    assert vectors.matrix.dtype == np.float32
+MARKED = Vocabulary(["x", f"{JOINER}.", "▁Dog", "▁"], [0, 4, 3, 2, 1])
+SPACED = Vocabulary(["the", ". . .", "at 1", "."], [0, 4, 3, 2, 1])
+PHRASES = ["the 5 6", ". . . 1 2", "at 1 3 4"]
 
 
 @pytest.mark.parametrize(
-    "lines",
+    ("vocabulary", "lines", "expected"),
     [
-        ["the 1 2", "dog 3 4"],
-        ["2 2", "the 1 2", "dog 3 4"],
-        ["2 2 ", "the 1 2 ", "dog\t3\t4\r", "", " "],
+        # only those of the vocabulary
+        (
+            VOCABULARY,
+            ["schön 1 2.5", "cat 3 4", "<unk> 5 6", "<pad> 5 6", "the -7e-1 8"],
+            {THE: [np.float32(-0.7), 8], SCHOEN: [1, 2.5]},
+        ),
+        # the header and the kind of space are optional
+        (VOCABULARY, ["the 1 2", "dog 3 4"], {THE: [1, 2], DOG: [3, 4]}),
+        (VOCABULARY, ["2 2", "the 1 2", "dog 3 4"], {THE: [1, 2], DOG: [3, 4]}),
+        (VOCABULARY, ["2 2 ", "the 1 2 ", "dog\t3\t4\r", "", " "], {THE: [1, 2], DOG: [3, 4]}),
+        # the lower-cased form serves if the token is missing
+        (VOCABULARY, ["haus 1 1", "Haus 2 2.5"], {HAUS: [2, 2.5]}),
+        (VOCABULARY, ["Haus 2 2.5", "haus 1 1"], {HAUS: [2, 2.5]}),
+        (VOCABULARY, ["haus 1 1.5", "HAUS 2 2", "Dog 3 3"], {HAUS: [1, 1.5]}),
+        # then the token without its mark
+        (MARKED, ["dog 1 2", ". 3 4"], {5: [3, 4], 6: [1, 2]}),
+        (MARKED, ["dog 1 2", "Dog 3 4", "▁dog 5 6"], {6: [5, 6]}),
+        (MARKED, ["Dog 3 4", "dog 1 2"], {6: [3, 4]}),
+        # the first of several vectors counts
+        (VOCABULARY, ["the 1 2", "haus 5 6", "the 3 4", "haus 7 8"], {THE: [1, 2], HAUS: [5, 6]}),
+        # tokens with spaces
+        (SPACED, PHRASES, {4: [5, 6], 5: [1, 2], 6: [3, 4]}),
+        (SPACED, ["3 2", *PHRASES], {4: [5, 6], 5: [1, 2], 6: [3, 4]}),
     ],
 )
-def test_header_and_kind_of_space_are_optional(tmp_path: Path, lines: list[str]) -> None:
-    assert rows(read(tmp_path, *lines)) == {THE: [1, 2], DOG: [3, 4]}
+def test_which_vector_a_token_gets(
+    tmp_path: Path, vocabulary: Vocabulary, lines: list[str], expected: dict[int, list[float]]
+) -> None:
+    vectors = load_vectors(write(tmp_path / "v.txt", *lines), vocabulary, 2)
+    assert rows(vectors) == expected
+    assert vectors.matrix.dtype == np.float32
 
 
 def test_gzip_and_a_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "v.vec.gz"
     path.write_bytes(gzip.compress("\ufeffthe 1 2\nschön 3 4\n".encode()))
     assert rows(load_vectors(path, VOCABULARY, 2)) == {THE: [1, 2], SCHOEN: [3, 4]}
+    path.write_bytes(gzip.compress(b"the 1 2\n" * 1000)[:20])
+    with pytest.raises(DataError, match=r"v\.vec\.gz: is truncated or damaged"):
+        load_vectors(path, VOCABULARY, 2)
 
 
 def test_coverage_counts_tokens_and_running_words(tmp_path: Path) -> None:
-    vectors = read(tmp_path, "the 1 2", "dog 3 4")
+    vectors = load_vectors(write(tmp_path / "v.txt", "the 1 2", "dog 3 4"), VOCABULARY, 2)
     assert vectors.coverage == "2 of 4 tokens (50.0 %), 80.8 % of the running words, from v.txt"
-
-
-@pytest.mark.parametrize("lines", [["haus 1 1", "Haus 2 2.5"], ["Haus 2 2.5", "haus 1 1"]])
-def test_the_lower_cased_form_serves_if_the_token_is_missing(
-    tmp_path: Path, lines: list[str]
-) -> None:
-    assert rows(read(tmp_path, *lines)) == {HAUS: [2, 2.5]}
-    assert rows(read(tmp_path, "haus 1 1.5", "HAUS 2 2", "Dog 3 3")) == {HAUS: [1, 1.5]}
-
-
-def test_the_token_without_its_mark_serves_last(tmp_path: Path) -> None:
-    vocabulary = Vocabulary(["x", f"{JOINER}.", "▁Dog", "▁"], [0, 4, 3, 2, 1])
-    assert rows(read(tmp_path, "dog 1 2", ". 3 4", vocabulary=vocabulary)) == {5: [3, 4], 6: [1, 2]}
-    assert rows(read(tmp_path, "dog 1 2", "Dog 3 4", "▁dog 5 6", vocabulary=vocabulary)) == {
-        6: [5, 6]
-    }
-    assert rows(read(tmp_path, "Dog 3 4", "dog 1 2", vocabulary=vocabulary)) == {6: [3, 4]}
-
-
-def test_the_first_of_several_vectors_counts(tmp_path: Path) -> None:
-    assert rows(read(tmp_path, "the 1 2", "haus 5 6", "the 3 4", "haus 7 8")) == {
-        THE: [1, 2],
-        HAUS: [5, 6],
-    }
-
-
-@pytest.mark.parametrize("first", [[], ["3 2"]])
-def test_tokens_with_spaces(tmp_path: Path, first: list[str]) -> None:
-    vocabulary = Vocabulary(["the", ". . .", "at 1", "."], [0, 4, 3, 2, 1])
-    lines = [*first, "the 5 6", ". . . 1 2", "at 1 3 4"]
-    assert rows(read(tmp_path, *lines, vocabulary=vocabulary)) == {4: [5, 6], 5: [1, 2], 6: [3, 4]}
 
 
 TOKENS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(
@@ -158,12 +147,3 @@ def test_an_unusable_file_is_refused_in_one_line(
     with pytest.raises(DataError) as caught:
         load_vectors(path, VOCABULARY, 2)
     assert str(caught.value).startswith(f"{path}{message}")
-
-
-def test_a_file_that_is_missing_or_truncated(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"none\.vec: no such file"):
-        load_vectors(tmp_path / "none.vec", VOCABULARY, 2)
-    path = tmp_path / "v.vec.gz"
-    path.write_bytes(gzip.compress(b"the 1 2\n" * 1000)[:20])
-    with pytest.raises(DataError, match=r"v\.vec\.gz: is truncated or damaged"):
-        load_vectors(path, VOCABULARY, 2)
