@@ -485,8 +485,8 @@ def search(
     }
     write_text(folder / "study.json", json.dumps(results, indent=2))
     winner = next(trial for trial in trials if trial.number == finalists[0].trial)
-    best = " ".join(f"--set {shlex.quote(each)}" for each in overrides_of(winner.values))
-    return f"{text}\nBest: {best}\n"
+    options_of_best = " ".join(f"--set {shlex.quote(each)}" for each in overrides_of(winner.values))
+    return f"{text}\nBest: {options_of_best}\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

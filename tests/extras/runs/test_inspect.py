@@ -81,9 +81,8 @@ def test_a_damaged_part_is_an_error_of_one_line(nmt: Run, run: Path, name: str, 
     [("inputs", 0), ("vocabulary", "src"), ("tokenizers", "tgt"), ("splits", "dev")],
 )
 def test_a_manifest_without_what_is_shown_is_damaged(
-    nmt: Run, trained: Path, tmp_path: Path, key: str, part: int | str
+    nmt: Run, run: Path, key: str, part: int | str
 ) -> None:
-    run = shutil.copytree(trained, tmp_path / "run")
     manifest = read_json(run / "manifest.json")
     manifest[key][part] = {}
     write_json(run / "manifest.json", manifest)
