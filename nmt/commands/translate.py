@@ -25,7 +25,7 @@ from nmt.commands.options import (
     options_from,
 )
 from nmt.config.parts import VIEWS, choices
-from nmt.decoding.alignment import align, to_pharaoh, translation_to_dict
+from nmt.decoding.alignment import align, translation_to_dict
 from nmt.decoding.batch_runner import TextError
 from nmt.decoding.forced import ScoredPair, score_pairs
 from nmt.decoding.translator import Translation, Translator
@@ -339,7 +339,8 @@ def _to_line(
     best, tokenizers = translations[0], translator.tokenizers
     if options.align:
         _check_attention(best, "--align")
-        return to_pharaoh(align(best, tokenizers, options.threshold))
+        pairs = align(best, tokenizers, options.threshold)
+        return " ".join(f"{source}-{output}" for source, output in pairs)  # as Pharaoh writes them
     if options.as_json:
         hypotheses = [
             translation_to_dict(translation, tokenizers, options.threshold)

@@ -1,4 +1,4 @@
-"""Word alignment from attention: pairs of words in Pharaoh format ("0-0 1-2").
+"""Word alignment from attention: pairs of words.
 
 Words are separated by white space, in the source and in the output as written; tokens of any
 tokenizer are parts of words. Attention is not alignment: it shows what the decoder read before it
@@ -46,11 +46,6 @@ def align(
         peaks = weights.argmax(1)
         aligned = (np.arange(weights.shape[1] - 1) == peaks[:, None]) & (weights[:, :-1] > 0)
     return sorted((int(column), int(row)) for row, column in zip(*aligned.nonzero(), strict=True))
-
-
-def to_pharaoh(pairs: Sequence[tuple[int, int]]) -> str:
-    """One line."""
-    return " ".join(f"{source}-{output}" for source, output in pairs)
 
 
 def translation_to_dict(

@@ -179,7 +179,13 @@ class Translator:
         results = [[Translation(text)] for text in texts]  # empty texts are in no batch
         n_hypotheses, key = _n_hypotheses(self.options, n)
         advice = f"lower {key} or decoding.max_source_tokens"
-        batches = self._plan(list(map(len, sources)), n_hypotheses)
+        # By length, so that there is little padding.
+        order = sorted(
+            (i for i, tokens in enumerate(sources) if tokens), key=lambda i: len(sources[i])
+        )
+        costs = [n_hypotheses * max(len(sources[i]), MIN_LENGTH) for i in order]
+        parts = cut_batches(costs, max_items=self.options.batch, max_padded=MAX_SEARCH_TOKENS)
+        batches = [order[part] for part in parts]
         for i, translations in run_batches(translate_batch, batches, advice, self.model.device):
             is_cut = len(all_tokens[i]) > len(sources[i])
             results[i] = (
@@ -198,17 +204,6 @@ class Translator:
                 word = self.tgt_tokenizer.join(unknown[:1])
                 raise DataError(f"prefix {prefix!r}: {word!r} is not in the target vocabulary")
         return [self.tgt_vocabulary.ids(tokens) for tokens in all_tokens]
-
-    def _plan(self, lengths: Sequence[int], n_hypotheses: int) -> list[list[int]]:
-        """Batches of indices, by length, so that there is little padding; no empty sentences."""
-        order = sorted((i for i, length in enumerate(lengths) if length), key=lambda i: lengths[i])
-        costs = [n_hypotheses * max(lengths[i], MIN_LENGTH) for i in order]
-        return [
-            order[part]
-            for part in cut_batches(
-                costs, max_items=self.options.batch, max_padded=MAX_SEARCH_TOKENS
-            )
-        ]
 
     def _translate_batch(
         self, batch: Sequence[tuple[str, list[str], list[int]]], n: int

@@ -42,12 +42,11 @@ class MetricScore:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        interval = None if self.interval is None else list(self.interval)
         return {
             "metric": self.name,
             "score": self.value,
             "signature": self.signature,
-            "interval": interval,
+            "interval": self.interval and list(self.interval),
         }
 
 

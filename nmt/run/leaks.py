@@ -43,10 +43,6 @@ class HeldOut:
         )
         return cls(src - {""}, tgt - {""})
 
-    @property
-    def reversed(self) -> "HeldOut":
-        return HeldOut(self.tgt, self.src)
-
     def shared_with(self, pairs: Iterable[Pair]) -> "HeldOut":
         """The keys that are also keys of `pairs`."""
         src: set[str] = set()
@@ -148,7 +144,7 @@ def _count_leaked(run: Path, data: PreparedData, known: HeldOut) -> int:
         ) from None
     held_out = data.held_out
     if config.data.direction == data.config.data.opposite_direction:
-        known, held_out = known.reversed, held_out.reversed
+        known, held_out = HeldOut(known.tgt, known.src), HeldOut(held_out.tgt, held_out.src)
     shared = held_out.shared_with(
         restore_pairs(corpus, load_tokenizers(run, config), load_vocabularies(run))
     )

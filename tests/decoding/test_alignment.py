@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config.schema import TokenizerConfig, TokenizerKind
-from nmt.decoding.alignment import align, to_pharaoh, token_to_word, word_weights
+from nmt.decoding.alignment import align, token_to_word, word_weights
 from nmt.decoding.translator import Translation
 from nmt.decoding.unknown_words import Replacement
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
@@ -42,7 +42,7 @@ def test_punctuation_is_part_of_its_word() -> None:
     ]  # Er schläft . <eos>
     translation = translate("He sleeps.", "Er schläft.", rows)
     assert translation.tokens == ("Er", "schläft", "￭.")
-    assert to_pharaoh(align(translation, WORDS)) == "0-0 1-1"
+    assert align(translation, WORDS) == [(0, 0), (1, 1)]
 
 
 def test_a_word_that_attends_to_eos_is_not_aligned() -> None:
@@ -60,7 +60,7 @@ def test_the_order_is_that_of_the_source() -> None:
         "er schläft jetzt",
         [[0, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 1]],
     )
-    assert to_pharaoh(align(translation, WORDS)) == "0-2 1-0 2-1"
+    assert align(translation, WORDS) == [(0, 2), (1, 0), (2, 1)]
 
 
 def test_without_attention_there_is_no_alignment() -> None:
