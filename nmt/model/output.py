@@ -66,12 +66,6 @@ class Output(nn.Module, ABC):
         """
         return topk_log_probs(self(vectors), k)
 
-    def token_log_probs(self, vectors: Tensor, targets: Tensor) -> Tensor:
-        """The log-probabilities [N] of `targets` [N], in the precision of the weights."""
-        with torch.autocast(vectors.device.type, enabled=False):
-            log_probs = self.log_probs(vectors.to(next(self.parameters()).dtype))
-        return log_probs.gather(1, targets.unsqueeze(1)).squeeze(1)
-
     @abstractmethod
     def loss(
         self,
@@ -203,10 +197,6 @@ class Adaptive(Output):
         best, columns = log_probs.topk(min(k, log_probs.shape[1]))
         return ids.gather(1, columns), best
 
-    def token_log_probs(self, vectors: Tensor, targets: Tensor) -> Tensor:
-        with torch.autocast(vectors.device.type, enabled=False):
-            return self.softmax(vectors.to(self.softmax.head.weight.dtype), targets).output  # type: ignore[no-any-return]
-
     def best(self, vectors: Tensor) -> Tensor:
         return self.softmax.predict(vectors.flatten(0, -2)).view(vectors.shape[:-1])
 
@@ -220,7 +210,9 @@ class Adaptive(Output):
     ) -> tuple[Tensor, Tensor]:
         assert label_smoothing == 0, "refused when the configuration is read"
         assert distillation is None, "refused when the configuration is read"
-        objective = -self.token_log_probs(vectors, targets).sum()
+        with torch.autocast(vectors.device.type, enabled=False):
+            vectors = vectors.to(self.softmax.head.weight.dtype)
+            objective = -self.softmax(vectors, targets).output.sum()
         return objective, objective.detach()
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +31,6 @@ def draw(
     output: Sequence[str],
     weights: NDArray[np.floating[Any]],
     path: Path,
-    title: str | None = None,
 ) -> None:
     """Draw `weights` with the source tokens on top and the output tokens on the left.
 
@@ -41,7 +39,6 @@ def draw(
         output: T tokens.
         weights: [T, S], each 0..1: row t is the attention of output token t.
         path: its suffix sets the format; an old file is replaced only when the new one is complete.
-        title: above the picture.
 
     Raises:
         NmtError: the suffix is not in `style.PICTURE_FORMATS`.
@@ -49,7 +46,7 @@ def draw(
     """
     check_path(path)
     with settings():
-        figure = _figure(source, output, weights, title)
+        figure = _figure(source, output, weights)
         save(figure, path, _resolution(figure, RESOLUTION), expand=True)
 
 
@@ -57,12 +54,11 @@ def to_png(
     source: Sequence[str],
     output: Sequence[str],
     weights: NDArray[np.floating[Any]],
-    title: str | None = None,
 ) -> bytes:
     """As `draw`, at a lower resolution, as the bytes of a PNG file."""
     file = BytesIO()
     with settings():
-        figure = _figure(source, output, weights, title)
+        figure = _figure(source, output, weights)
         write(figure, file, ".png", _resolution(figure, SMALL_RESOLUTION), expand=True)
     return file.getvalue()
 
@@ -71,7 +67,6 @@ def _figure(
     source: Sequence[str],
     output: Sequence[str],
     weights: NDArray[np.floating[Any]],
-    title: str | None,
 ) -> "Figure":
     """The cells fill the figure exactly; what lies outside needs `expand` when it is saved."""
     from matplotlib.figure import Figure
@@ -89,11 +84,6 @@ def _figure(
     _label(axes, source, output, cell)
     if weights.size <= MAX_CELLS_WITH_VALUES:
         _write_values(axes, weights, cell)
-    if title is not None:
-        # A character is about 6 points wide.
-        lines = fill(title, max(40, int(width * POINTS_PER_INCH / 6)))
-        axes.set_title(lines, loc="left", pad=14, fontsize=11, color=INK, parse_math=False)
-
     scale_height = float(np.clip(height, 0.9, 2.6))
     scale = figure.add_axes(
         (1 + 0.28 / width, 1 - scale_height / height, 0.11 / width, scale_height / height)
