@@ -78,11 +78,11 @@ def exposure_bias(translated: Translated) -> Section:
     assert translated.translator is not None
     pairs = [(pair.source, pair.text) for pair in translated.forced]
     free_running = score_pairs(translated.translator, pairs, free_running=True)
-    losses = (
+    forced, free = (
         [-np.array(pair.token_log_probs) for pair in scored]
         for scored in (translated.forced, free_running)
     )
-    return Section(tables=[loss_by_position(*losses)])
+    return Section(tables=[loss_by_position(forced, free)])
 
 
 def by_position(attentions: Sequence[Floats]) -> Table:
@@ -127,10 +127,10 @@ def by_coverage(attentions: Sequence[Floats]) -> Table:
         attentions: [T, S] for each sentence; the last column, which belongs to <eos>, is left out.
     """
     totals = np.concatenate([attention.sum(0)[:-1] for attention in attentions])
+    ranges = zip((0.0, *TOTAL_ATTENTION), TOTAL_ATTENTION, strict=False)
+    first, *names = (f"{low:g} to {high:g}" for low, high in ranges)
+    names = [f"{first} (ignored)", *names, f"above {TOO_MUCH:g} (too much)"]
     classes = np.searchsorted(TOTAL_ATTENTION, totals)
-    lows = [0.0, *TOTAL_ATTENTION]
-    names = [f"{low:g} to {high:g}" for low, high in zip(lows, TOTAL_ATTENTION, strict=False)]
-    names = [f"{names[0]} (ignored)", *names[1:], f"above {TOO_MUCH:g} (too much)"]
     counts = np.bincount(classes, minlength=len(names)).tolist()
     rows = [
         (name, count, 100 * count / max(1, len(totals)))
@@ -210,15 +210,18 @@ def alignment_error(translated: Translated) -> Section | None:
     assert translated.translator is not None
     links = []
     for pair in translated.forced:
-        tokens = pair.src_tokens, pair.tokens
-        forced = Translation(pair.source, pair.text, *tokens, attention=pair.attention)
+        forced = Translation(
+            pair.source, pair.text, pair.src_tokens, pair.tokens, attention=pair.attention
+        )
         links.append(frozenset(align(forced, translated.translator.tokenizers)))
-    rate, sentences = alignment_error_rate(links, alignments)
-    remark = (
-        f"alignment error rate {100 * rate:.1f} % on {sentences:,} sentences with reference "
-        "alignments"
+    rate, n_sentences = alignment_error_rate(links, alignments)
+    return Section(
+        [
+            f"alignment error rate {100 * rate:.1f} % on {n_sentences:,} sentences with reference "
+            "alignments"
+        ],
+        values={"alignment_error_rate": rate, "aligned_sentences": n_sentences},
     )
-    return Section([remark], values={"alignment_error_rate": rate, "aligned_sentences": sentences})
 
 
 def read_reference_alignments(

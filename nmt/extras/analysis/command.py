@@ -157,7 +157,7 @@ def command(**values: Any) -> None:
 
 def _analyze_system(options: AnalyzeOptions) -> Analysis:
     """A run or an ensemble. All that can fail early comes before its translations."""
-    metrics, other, alignments = options.metrics, None, None
+    other, alignments = None, None
     with open_system(
         options.run_folders, device=options.device, overrides=options.overrides
     ) as system:
@@ -169,8 +169,7 @@ def _analyze_system(options: AnalyzeOptions) -> Analysis:
         text = read_text(system, options)
         sources = text.sources or []
         if options.alignments is not None:
-            path = options.alignments
-            alignments = read_reference_alignments(path, sources, text.references[0])
+            alignments = read_reference_alignments(options.alignments, sources, text.references[0])
         if options.other is not None:
             other = load_other(options.other, text, system, options)
         evaluation, translations, forced = score_system(system, text, options)
@@ -178,7 +177,7 @@ def _analyze_system(options: AnalyzeOptions) -> Analysis:
             sources,
             evaluation.outputs,
             text.references,
-            metrics,
+            options.metrics,
             system.config.tokenizer.lowercase,
             system.translator,
             translations,
@@ -189,20 +188,24 @@ def _analyze_system(options: AnalyzeOptions) -> Analysis:
             alignments,
         )
         analysis = _analyze(evaluation, translated, options, system.folders)
-        keys = (*HISTORY_KEYS, "comparison")
-        store(system, options, analysis.evaluation, analysis.to_dict(), keys)
+        store(
+            system,
+            options,
+            analysis.evaluation,
+            analysis.to_dict(),
+            (*HISTORY_KEYS, "comparison"),
+        )
     return analysis
 
 
 def _analyze_file(hypotheses: Path, options: AnalyzeOptions) -> Analysis:
     evaluation = score_file(hypotheses, options)
-    text = evaluation.text
     translated = Translated(
         [],
         evaluation.outputs,
-        text.references,
+        evaluation.text.references,
         options.metrics,
-        other=None if options.other is None else read_other(options.other, text),
+        other=None if options.other is None else read_other(options.other, evaluation.text),
         alpha=options.gate,
     )
     return _analyze(evaluation, translated, options)
@@ -218,8 +221,7 @@ def _analyze(
     of the runs.
     """
     if options.moses is not None:
-        score_moses = import_object(f"{MOSES}:score_moses")
-        moses = score_moses(
+        moses = import_object(f"{MOSES}:score_moses")(
             evaluation.outputs, translated.references, options.moses, bootstrap=N_RESAMPLES
         )
         evaluation = replace(evaluation, tokenized_scores=[*evaluation.tokenized_scores, moses])

@@ -4,7 +4,7 @@ and the sentences that changed most.
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -126,14 +126,17 @@ def load_other(
                 "compare systems of one direction"
             )
         if options.sources is None:
-            prepared = options.data or system.config.prepared_folder
-            check_rankers(other.ranking_runs.values(), prepared)
+            check_rankers(
+                other.ranking_runs.values(), options.data or system.config.prepared_folder
+            )
         translations = other.translator.translate(text.sources or [])
-        outputs = [translation.text for translation in translations]
         has_same_data = {*data_hashes(other)} == {*data_hashes(system)}
-        overlap = None if has_same_data else training_overlap(text, other, None)
         return OtherSystem(
-            other.describe(text), outputs, other.facts(), other.config.tokenizer.lowercase, overlap
+            other.describe(text),
+            [translation.text for translation in translations],
+            other.facts(),
+            other.config.tokenizer.lowercase,
+            None if has_same_data else training_overlap(text, other, None),
         )
 
 
@@ -158,8 +161,11 @@ def read_other(path: Path, text: EvaluationSet) -> OtherSystem:
         raise DataError(
             f"{path}: translations of other sentences than the {text.name}, according to {beside}"
         )
-    source = {"hypotheses_sha256": provenance.of_lines(lines)}
-    return OtherSystem(str(path), lines, {"hypotheses": str(path), "provenance": source})
+    facts = {
+        "hypotheses": str(path),
+        "provenance": {"hypotheses_sha256": provenance.of_lines(lines)},
+    }
+    return OtherSystem(str(path), lines, facts)
 
 
 def comparison(translated: Translated) -> Section | None:
@@ -180,8 +186,8 @@ def comparison(translated: Translated) -> Section | None:
         {**translated.sentence(i), "other": other.outputs[i], "gain": gain}
         for i, gain in largest_changes(ours, theirs, references, N_CHANGES)
     ]
-    subject = f"{other.subject}, ignoring case" if lowercase else other.subject
-    remarks, leaks = [f"compared with {subject}"], {}
+    remarks = [f"compared with {other.subject}{', ignoring case' if lowercase else ''}"]
+    values = {"other": other.facts, "differences": [one.to_dict() for one in differences]}
     if other.overlap is not None:  # each system may know other sentences from its training data
         exact, near = sum(other.overlap.exact), sum(other.overlap.near)
         clean = [] if own is None else sorted({*other.overlap.clean} & {*own.clean})
@@ -192,27 +198,23 @@ def comparison(translated: Translated) -> Section | None:
             )
             without = compare(ours, theirs, references, metrics, lowercase=lowercase)
             note = f"on the {len(clean):,} sentences that are in neither system's training data"
-            tables.append(replace(difference_table(without), note=note))
+            tables.append(difference_table(without, note))
         remarks.append(
             f"sentences in the other system's training data: {exact:,} exactly, {near:,} nearly"
         )
-        counts = {"exact": exact, "near": near, "clean": len(clean)}
-        without_leaks = [one.to_dict() for one in without]
-        leaks = {"leaks_of_other": {**counts, "differences_without": without_leaks}}
+        values["leaks_of_other"] = {
+            "exact": exact,
+            "near": near,
+            "clean": len(clean),
+            "differences_without": [one.to_dict() for one in without],
+        }
     failure = differences[0].failure(translated.alpha)
-    values = {
-        "other": other.facts,
-        "differences": [one.to_dict() for one in differences],
-        **leaks,
-        "sentences": sentences,
-    }
-    texts = [*remarks, *(table.to_text() for table in tables), *_changes_text(sentences)]
-    figures = [html.paragraphs(remarks), *map(html.table, tables)]
+    tables_text = [table.to_text() for table in tables]
     return Section(
-        values={"comparison": values},
-        text="\n".join(texts),
+        values={"comparison": {**values, "sentences": sentences}},
+        text="\n".join([*remarks, *tables_text, *_changes_text(sentences)]),
         page=[
-            ("Comparison", "\n".join(figures)),
+            ("Comparison", "\n".join([html.paragraphs(remarks), *map(html.table, tables)])),
             ("Sentences that gained or lost most", html.sentence_list(sentences)),
         ],
         failures=[failure] if failure else [],
@@ -277,8 +279,7 @@ def largest_changes(
     """The `n` sentences with the largest gains in chrF over the other system, then the `n` with the
     largest losses.
     """
-    pairs = enumerate(zip(hypotheses, other, strict=True))
-    different = [i for i, (our, their) in pairs if our != their]
+    different = [i for i, our in enumerate(hypotheses) if our != other[i]]
     texts, other_texts, *streams = (
         [lines[i] for i in different] for lines in (hypotheses, other, *references)
     )
@@ -289,7 +290,7 @@ def largest_changes(
     return gained[:n] + lost[:n]
 
 
-def difference_table(differences: Sequence[Difference]) -> Table:
+def difference_table(differences: Sequence[Difference], note: str = "") -> Table:
     """A row for each metric."""
     rows = [
         (one.metric, one.value, one.other, one.difference, one.p_randomization, one.p_bootstrap)
@@ -300,6 +301,7 @@ def difference_table(differences: Sequence[Difference]) -> Table:
         "",
         ("metric", "score", "other", "difference", "p (randomization)", "p (bootstrap)"),
         rows,
+        note,
         digits=2,
         formats={"difference": "+.2f", "p (randomization)": ".4f", "p (bootstrap)": ".4f"},
     )
@@ -312,8 +314,7 @@ def _changes_text(sentences: Sequence[dict[str, Any]]) -> Iterator[str]:
     for sign in (1, -1):
         changed = [one for one in sentences if sign * one["gain"] > 0]
         for sentence in changed[:MAX_CHANGES_SHOWN]:
-            yield f"chrF {sentence['gain']:+.1f}"
-            yield sentence_text(sentence)
+            yield f"chrF {sentence['gain']:+.1f}\n{sentence_text(sentence)}"
 
 
 def _min_p(

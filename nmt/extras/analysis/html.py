@@ -29,12 +29,10 @@ from nmt.run.folder import CURVES_FILE, JOURNAL_FILE, load_run_config
 from nmt.run.journal import Journal
 from nmt.text.tokenizers import JOINER
 
-REPORT_FILE = "index.html"
 # In a notebook, in pixels; the page scrolls where they are too small.
 FRAME_HEIGHT, FIGURE_HEIGHT, ROW_HEIGHT, MAX_FRAME_HEIGHT = 160, 280, 24, 640
 # The browser loads nothing from elsewhere, whatever a fragment contains.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-SENTENCE_KEYS = ("source", "reference", "output", "other")
 
 
 def write_report(analysis: Analysis, folder: Path, members: Sequence[Path] = ()) -> None:
@@ -60,13 +58,12 @@ def write_report(analysis: Analysis, folder: Path, members: Sequence[Path] = ())
     for section in (*analysis.sections, *analysis.details):
         sections += [(data.heading, table(data)) for data in section.tables]
         sections += section.page
-    facts = escape(to_json(evaluation.facts))
-    sections.append(("Origin of these results", f'<div class="scroll"><pre>{facts}</pre></div>'))
-    path = folder / REPORT_FILE
+    facts = f'<div class="scroll"><pre>{escape(to_json(evaluation.facts))}</pre></div>'
+    sections.append(("Origin of these results", facts))
+    path = folder / "index.html"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        title = f"Evaluation of {evaluation.subject.split(',')[0]}"
-        write_text(path, page(title, sections))
+        write_text(path, page(f"Evaluation of {evaluation.subject.split(',')[0]}", sections))
     except OSError as error:
         raise DataError(f"{path}: cannot write the page ({error.strerror or error})") from None
 
@@ -188,7 +185,7 @@ def sentence_list(sentences: Sequence[Mapping[str, Any]]) -> str:
         lines = [f"<small>sentence {sentence['sentence']:,}{gain}</small>"]
         lines += (
             f"<small>{key}</small> <bdi>{escape(sentence[key])}</bdi>"
-            for key in SENTENCE_KEYS
+            for key in ("source", "reference", "output", "other")
             if key in sentence
         )
         paragraphs.append(f'<p class="sentence">{"<br>".join(lines)}</p>')

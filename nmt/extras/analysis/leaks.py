@@ -71,8 +71,11 @@ def leaks(translated: Translated) -> Section | None:
         shown = ", ".join(f"{score.name} {score.value:.2f}" for score in scores)
         case = ", ignoring case" if translated.lowercase else ""
         remark += f"; scores without them{case}: {shown or 'none, no sentence is left'}"
-    without = [score.to_dict() for score in scores]
-    values = {"exact": exact, "near": near, "scores_without": without}
+    values = {
+        "exact": exact,
+        "near": near,
+        "scores_without": [score.to_dict() for score in scores],
+    }
     return Section([remark], values={"leaks": values})
 
 
@@ -89,8 +92,7 @@ def training_overlap(
     """
     tools = system.translator.tokenizers, system.translator.vocabularies
     try:
-        folders = _training_folders(system, prepared)
-        corpora = [Corpus.load(folder, "train") for folder in folders]
+        corpora = [Corpus.load(folder, "train") for folder in _training_folders(system, prepared)]
     except DataError as error:
         _warn(f"{system.names[0]} ({error})")
         return None
@@ -134,8 +136,10 @@ def _training_folders(system: System, prepared: Path | None) -> list[Path]:
 
 def _warn(problem: str) -> None:
     """Of training data that is not there. `problem`: whose, and why."""
-    lead = "nmt: cannot look for the test sentences in the training data of"
-    print(f"{lead} {problem}", file=sys.stderr)
+    print(
+        f"nmt: cannot look for the test sentences in the training data of {problem}",
+        file=sys.stderr,
+    )
 
 
 def text_variants(

@@ -45,12 +45,10 @@ def score_moses(
         f"lower-case, normalize-punctuation, Moses tokenizer {language}, no -a, sacremoses "
         f"{sacremoses.__version__}"
     )
-    return replace(
-        score_tokenized(
-            tokenized, tokenized_references, words, lowercase=True, bootstrap=bootstrap
-        ),
-        name=NAME,
+    bleu = score_tokenized(
+        tokenized, tokenized_references, words, lowercase=True, bootstrap=bootstrap
     )
+    return replace(bleu, name=NAME)
 
 
 def split_words(texts: Sequence[str], language: str) -> list[str]:

@@ -106,16 +106,15 @@ class Analysis:
     @property
     def remarks(self) -> list[str]:
         """Sentences for the reader, below the scores."""
-        remarks = (remark for section in self.sections for remark in section.remarks)
-        return [self.evaluation.remark, *remarks]
+        found = (remark for section in self.sections for remark in section.remarks)
+        return [self.evaluation.remark, *found]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         values = self.evaluation.to_dict()
         for section in (*self.sections, *self.details):
-            if section.tables:
-                tables = {table.name: table.to_dict() for table in section.tables}
-                values.setdefault("breakdown", {}).update(tables)
+            for table in section.tables:
+                values.setdefault("breakdown", {})[table.name] = table.to_dict()
             values.update(section.values)
         return values
 

@@ -77,9 +77,14 @@ def extremes(translated: Translated) -> Section:
 
 def by_length(text: Translated) -> Table:
     """Scores by the length of the source."""
-    groups = [bisect_left(LENGTHS, len(source.split())) for source in text.sources]
-    name, heading = "by_source_length", "By source length"
-    return _by_group(name, heading, "words", text, groups, class_names(LENGTHS, first=1))
+    return _by_group(
+        "by_source_length",
+        "By source length",
+        "words",
+        text,
+        [bisect_left(LENGTHS, len(source.split())) for source in text.sources],
+        class_names(LENGTHS, first=1),
+    )
 
 
 def by_rarest_word(text: Translated, counts: Mapping[str, int]) -> Table:
@@ -87,10 +92,14 @@ def by_rarest_word(text: Translated, counts: Mapping[str, int]) -> Table:
     rarest = [
         min((counts.get(word, 0) for word in words(source)), default=0) for source in text.sources
     ]
-    groups = [bisect_left(FREQUENCIES, count) for count in rarest]
-    heading = "By frequency of the rarest source word in the training data"
-    names = class_names(FREQUENCIES, first=0)
-    return _by_group("by_rarest_source_word", heading, "occurrences", text, groups, names)
+    return _by_group(
+        "by_rarest_source_word",
+        "By frequency of the rarest source word in the training data",
+        "occurrences",
+        text,
+        [bisect_left(FREQUENCIES, count) for count in rarest],
+        class_names(FREQUENCIES, first=0),
+    )
 
 
 def by_overlap(text: Translated, overlap: TrainingOverlap) -> Table:
@@ -99,9 +108,13 @@ def by_overlap(text: Translated, overlap: TrainingOverlap) -> Table:
         0 if exact else 1 if near else 2
         for exact, near in zip(overlap.exact, overlap.near, strict=True)
     ]
-    heading = "By whether the source or the target is in the training data"
     return _by_group(
-        "by_seen_in_training", heading, "seen", text, groups, ["exactly", "nearly", "no"]
+        "by_seen_in_training",
+        "By whether the source or the target is in the training data",
+        "seen",
+        text,
+        groups,
+        ["exactly", "nearly", "no"],
     )
 
 
@@ -168,12 +181,10 @@ def _by_group(
 
 def class_names(limits: Sequence[int], first: int) -> list[str]:
     """The names of classes of whole numbers from `first` on, with these upper limits."""
-    starts = [first, *(limit + 1 for limit in limits)]
-    ranges = [
-        f"{low}" if low == high else f"{low}-{high}"
-        for low, high in zip(starts, limits, strict=False)
-    ]
-    return [*ranges, f"{starts[-1]} and more"]
+    *starts, last = first, *(limit + 1 for limit in limits)
+    ranges = zip(starts, limits, strict=True)
+    names = [f"{low}" if low == high else f"{low}-{high}" for low, high in ranges]
+    return [*names, f"{last} and more"]
 
 
 def wrong_outputs(translated: Translated) -> Section:
@@ -181,12 +192,10 @@ def wrong_outputs(translated: Translated) -> Section:
     assert translated.translator is not None
     found, lines = output_warnings(translated, translated.translator.src_tokenizer), []
     for kind, indices in found.items():
-        numbers = ", ".join(str(i + 1) for i in indices[:MAX_LISTED])
-        more = " ..." if len(indices) > MAX_LISTED else ""
-        lines.append(
-            f"{f'{kind} outputs':<20}{len(indices):>5,}  {DESCRIPTIONS[kind]}"
-            + (f": {numbers}{more}" if indices else "")
-        )
+        line = f"{f'{kind} outputs':<20}{len(indices):>5,}  {DESCRIPTIONS[kind]}"
+        if indices:
+            line += f": {', '.join(str(i + 1) for i in indices[:MAX_LISTED])}"
+        lines.append(line + " ..." if len(indices) > MAX_LISTED else line)
     rows = [(kind, len(indices), DESCRIPTIONS[kind]) for kind, indices in found.items()]
     counts = html.table(Table("outputs", "", ("outputs", "sentences", "meaning"), rows))
     examples = sorted({indices[0] for indices in found.values() if indices})

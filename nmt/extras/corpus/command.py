@@ -83,13 +83,14 @@ def command(**values: Any) -> None:
     match = re.fullmatch(r"(\d+)/(\d+)", options.shard)
     number, count = map(int, match.groups()) if match else (0, 0)
     if not 1 <= number <= count:
-        advice = "write number/count, with a number from 1 to count, such as 3/16"
-        raise typer.BadParameter(f"--shard {options.shard}: {advice}")
+        raise typer.BadParameter(
+            f"--shard {options.shard}: write number/count, with a number from 1 to count, such as "
+            "3/16"
+        )
     parts = find_parts(options.file, options.output)[number - 1 :: count]
-    runs: list[Path | None] = [*options.run] if options.run else [None]
     with ExitStack() as stack:
-        members = [stack.enter_context(opened(path)) for path in runs]
-        _check_settings(options.output, _settings(members, options))
+        members = [stack.enter_context(opened(path)) for path in options.run or (None,)]
+        _check_settings(options.output, members, options)
         missing = [part for part in parts if not _is_translated(part)]
         if len(missing) < len(parts):
             _print(f"{len(parts) - len(missing)} of {len(parts)} parts are already translated")
@@ -134,16 +135,24 @@ def find_parts(pattern: Path, folder: Path) -> list[Part]:
         name = path.stem if path.suffix.lower() in PACKED_SUFFIXES else path.name
         output = folder / name
         if name in parts:
-            same = f"would have the same translation as {parts[name].path}, {output}"
-            raise DataError(f"{path}: {same}; rename one of them")
+            raise DataError(
+                f"{path}: would have the same translation as {parts[name].path}, {output}; rename "
+                "one of them"
+            )
         if output.resolve() == path.resolve():
             raise DataError(f"{folder}: holds the parts themselves; choose another folder with -o")
         parts[name] = Part(path, output, folder / RECORDS / f"{name}.json")
     return [*parts.values()]
 
 
-def _settings(members: Sequence[tuple[Path, Path]], options: CorpusOptions) -> dict[str, Any]:
-    """All that the translations depend on but the input; flat, so that differences have names."""
+def _check_settings(
+    folder: Path, members: Sequence[tuple[Path, Path]], options: CorpusOptions
+) -> None:
+    """Record in a new folder all that the translations depend on but the input.
+
+    Raises:
+        DataError: the settings of an old folder differ.
+    """
     decoding = load_run_config(members[0][0], options.overrides).decoding.model_dump(mode="json")
     files = [
         path
@@ -151,15 +160,11 @@ def _settings(members: Sequence[tuple[Path, Path]], options: CorpusOptions) -> d
         for path in (checkpoint / MODEL_FILE, *(run / name for name in files_of_extras()))
         if path.exists()
     ]
-    return {
+    settings = {  # flat, so that differences have names
         "model": [sha256_of(path)[:12] for path in files],
         **{key: getattr(options, key) for key in OUTPUT_KEYS},
         **{f"decoding.{key}": decoding[key] for key in decoding},
     }
-
-
-def _check_settings(folder: Path, settings: dict[str, Any]) -> None:
-    """Record the settings of a new folder. Raises: DataError if those of an old one differ."""
     path = folder / SETTINGS_FILE
     with explain_write_errors(path):
         (folder / RECORDS).mkdir(parents=True, exist_ok=True)
@@ -202,20 +207,23 @@ def _translate_part(part: Part, translator: Translator, options: CorpusOptions) 
         raise DataError(f"{part.path}: cannot be read ({error.strerror or error})") from None
     name = str(part.path)
     inputs = InputTexts(decode_batches(read_raw_lines(part.path), name), name, "line")
-    with replacing(part.output) as temporary:
-        with temporary.open("w", encoding="utf-8", newline="\n") as file:
-            for line in output_lines(translator, inputs, options):
-                file.write(f"{line}\n")
-                n_lines += 1
-        output_size = temporary.stat().st_size
-    record = {
-        "input": name,
-        "size": status.st_size,
-        "mtime": status.st_mtime_ns,
-        "sha256": digest,
-        "output_size": output_size,
-    }
-    write_json(part.record, record)
+    with (
+        replacing(part.output) as temporary,
+        temporary.open("w", encoding="utf-8", newline="\n") as file,
+    ):
+        for line in output_lines(translator, inputs, options):
+            file.write(f"{line}\n")
+            n_lines += 1
+    write_json(
+        part.record,
+        {
+            "input": name,
+            "size": status.st_size,
+            "mtime": status.st_mtime_ns,
+            "sha256": digest,
+            "output_size": part.output.stat().st_size,
+        },
+    )
     _print(f"{part.output}: {n_lines:,} lines in {time.perf_counter() - start_time:.1f} s")
 
 

@@ -23,8 +23,7 @@ XML_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 def open_jsonl(config: SourceConfig, files: Files, languages: Languages) -> list[PairSource]:
     """Files with a JSON object on each line."""
-    keys = _names(config, languages)
-    return [JsonLinesSource(path, config.member, keys) for path in files[""]]
+    return [JsonLinesSource(path, config.member, _names(config, languages)) for path in files[""]]
 
 
 def open_parquet(config: SourceConfig, files: Files, languages: Languages) -> list[PairSource]:
@@ -48,9 +47,9 @@ def _import(name: str, path: Path, kind: str) -> Any:
     try:
         return import_module(name)
     except ModuleNotFoundError:
-        package = name.partition(".")[0]
         raise DataError(
-            f'{path}: format {kind} needs the package {package}; run: pip install "nmt[formats]"'
+            f"{path}: format {kind} needs the package {name.partition('.')[0]}; run: pip install "
+            '"nmt[formats]"'
         ) from None
 
 
@@ -118,17 +117,16 @@ class ParquetSource(PairSource):
                         "groups of a million rows"
                     )
                 for batch in file.iter_batches(PARQUET_ROWS, [group], list(self.columns)):
-                    texts = [_texts(batch, name) for name in self.columns]
-                    yield from zip(*texts, strict=True)
+                    yield from zip(*(_texts(batch, name) for name in self.columns), strict=True)
                     advance(size * batch.num_rows // n_rows)
 
 
 def _open_parquet(path: Path, names: tuple[str, str]) -> ParquetSource:
     with _parquet_file(path) as file:
-        columns = map(file.schema.column, range(len(file.schema)))
-        texts = [column.path for column in columns if str(column.logical_type) == "String"]
-        known = {column.path for column in map(file.schema.column, range(len(file.schema)))}
-    found = tuple(name if name in known else f"translation.{name}" for name in names)
+        columns = [file.schema.column(i) for i in range(len(file.schema))]
+        types = {column.path: str(column.logical_type) for column in columns}
+    texts = [path for path, kind in types.items() if kind == "String"]
+    found = tuple(name if name in types else f"translation.{name}" for name in names)
     for name, column in zip(names, found, strict=True):
         if column not in texts:
             raise DataError(
@@ -210,10 +208,9 @@ class TmxSource(PairSource):
                 target.units.clear()
             parser.close()
         except xml.ParseError as error:
-            after = f" after unit {n_units + len(target.units):,}"
             raise DataError(
-                f"{self.path}: is not well-formed XML{after} ({error}); repair it, or export it "
-                "again"
+                f"{self.path}: is not well-formed XML after unit "
+                f"{n_units + len(target.units):,} ({error}); repair it, or export it again"
             ) from None
         except xml.EntitiesForbidden as error:
             raise DataError(

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmt.config.schema import Config
 from nmt.errors import NmtError
@@ -63,15 +62,13 @@ class TensorBoard:
                 case ValidationEvent():
                     self._write_validation(event.step, event.result)
                 case EndEvent():
-                    self._close()
+                    self.writer.close()
+                    threading.excepthook = self._report_of_thread
         except OSError as error:
             threading.excepthook = self._report_of_thread
-            reason = error.strerror or error
-            raise NmtError(f"{self.folder}: cannot be written ({reason})") from None
-
-    def _close(self) -> None:
-        self.writer.close()
-        threading.excepthook = self._report_of_thread
+            raise NmtError(
+                f"{self.folder}: cannot be written ({error.strerror or error})"
+            ) from None
 
     def _write(self, step: int, group: str, figures: Mapping[str, float]) -> None:
         for name, value in figures.items():
@@ -84,7 +81,11 @@ class TensorBoard:
             # As a code block, since Markdown would read some characters as emphasis or a list.
             self.writer.add_text(f"samples/{number}", f"```\n{sample}\n```", step)
         if result.attention is not None:
-            self.writer.add_image("attention", _pixels(result.attention), step, dataformats="HWC")
+            from PIL import Image
+
+            with Image.open(BytesIO(result.attention)) as image:
+                pixels = np.asarray(image.convert("RGB"))  # [height, width, 3]
+            self.writer.add_image("attention", pixels, step, dataformats="HWC")
         self._write(step, "validation", result.figures)
 
     def _report_thread(self, arguments: threading.ExceptHookArgs) -> None:
@@ -92,11 +93,3 @@ class TensorBoard:
         is_own = type(arguments.thread).__module__.startswith("tensorboard.")
         if not (is_own and isinstance(arguments.exc_value, OSError)):
             self._report_of_thread(arguments)
-
-
-def _pixels(png: bytes) -> NDArray[np.uint8]:
-    """[height, width, 3]"""
-    from PIL import Image
-
-    with Image.open(BytesIO(png)) as image:
-        return np.asarray(image.convert("RGB"))
