@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt.data.evaluation_set import read_files
 from nmt.errors import NmtError
+from nmt.evaluation.results import read_files
 from nmt.extras.analysis.comparison import Difference, compare
 
 ALPHA = 0.05

@@ -23,11 +23,17 @@ from nmt.commands.options import (
     to_json,
 )
 from nmt.config.schema import TokenizerConfig
-from nmt.data.evaluation_set import EvaluationSet, read_files, read_split
 from nmt.decoding.forced import ScoredPair, score_pairs
 from nmt.decoding.translator import Translation
 from nmt.errors import DataError, NmtError
-from nmt.evaluation.results import Evaluation, RunsSummary, missed_limits
+from nmt.evaluation.results import (
+    Evaluation,
+    EvaluationSet,
+    RunsSummary,
+    missed_limits,
+    read_files,
+    read_split,
+)
 from nmt.evaluation.scores import (
     METRICS,
     MetricScore,

@@ -11,8 +11,8 @@ from typing import Any
 from nmt.config.load import differences
 from nmt.config.parts import DeviceName
 from nmt.config.schema import Config
-from nmt.data.evaluation_set import EvaluationSet
 from nmt.decoding.translator import Translator
+from nmt.evaluation.results import EvaluationSet
 from nmt.files import sha256_of
 from nmt.run import provenance
 from nmt.run.checkpoint import MODEL_FILE, is_average, step_of

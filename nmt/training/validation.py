@@ -18,10 +18,10 @@ from nmt.config.parts import METRICS, PointerName
 from nmt.config.schema import Config
 from nmt.data.batches import plan_batches, read_batches
 from nmt.data.corpus import Corpus, read_sentences
-from nmt.data.evaluation_set import pick_across_lengths
 from nmt.decoding.fast import for_search
 from nmt.decoding.translator import Translator
 from nmt.errors import CheckpointError
+from nmt.evaluation.results import pick_across_lengths
 from nmt.evaluation.scores import perplexity
 from nmt.model.seq2seq import Seq2Seq
 from nmt.report import heatmap

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.data.evaluation_set import pick_across_lengths
 from nmt.decoding.alignment import align
 from nmt.decoding.forced import score_pairs
 from nmt.decoding.translator import Translation
 from nmt.errors import DataError
+from nmt.evaluation.results import pick_across_lengths
 from nmt.extras.analysis import html
 from nmt.extras.analysis.results import Section, Translated
 from nmt.extras.analysis.sentences import class_names

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.commands.evaluate import ScoreOptions, names_run
-from nmt.data.evaluation_set import EvaluationSet, read_texts
 from nmt.errors import DataError
+from nmt.evaluation.results import EvaluationSet, read_texts
 from nmt.evaluation.scores import (
     METRICS,
     SEED,

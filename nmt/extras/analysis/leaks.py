@@ -10,10 +10,10 @@ from math import ceil
 from pathlib import Path
 
 from nmt.data.corpus import Corpus, restore_pairs
-from nmt.data.evaluation_set import EvaluationSet
 from nmt.data.manifest import load_manifest
 from nmt.data.splitting import sentence_key
 from nmt.errors import DataError, NmtError
+from nmt.evaluation.results import EvaluationSet
 from nmt.evaluation.scores import MetricScore, score
 from nmt.extras.analysis.results import Section, Translated
 from nmt.run.evaluated import System

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nmt.commands import prepare
 from nmt.config.schema import TokenizerConfig
 from nmt.data.corpus import Sequences, read_sentences, restore_texts
-from nmt.data.evaluation_set import EvaluationSet
+from nmt.evaluation.results import EvaluationSet
 from nmt.extras.analysis.leaks import (
     MIN_SHARED_NGRAMS,
     NGRAM_SIZE,

@@ -1,11 +1,11 @@
-"""nmt.data.evaluation_set: files that correspond line by line, and files that do not."""
+"""nmt.evaluation.results: files that correspond line by line, and files that do not."""
 
 from pathlib import Path
 
 import pytest
 
-from nmt.data.evaluation_set import EvaluationSet, pick_across_lengths, read_files, read_texts
 from nmt.errors import DataError
+from nmt.evaluation.results import EvaluationSet, pick_across_lengths, read_files, read_texts
 
 
 def write(path: Path, text: str) -> Path:
