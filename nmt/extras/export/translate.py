@@ -23,7 +23,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +47,6 @@ MAX_SETTINGS_BYTES, MAX_TEXT_BYTES, MAX_GRAPH_BYTES = 1 << 26, 1 << 28, 1 << 31
 EXTERNAL = (b"\0location", b"\x08location")  # the values of a tensor are in another file
 SUBWORDS = ("bpe", "unigram")
 TOKENIZERS = ("words", "characters", *SUBWORDS)
-# Outputs of step.onnx with a row for each hypothesis whose words are wanted.
-STEP_WORDS = ("best_ids", "best_logits", "log_norm")
 AGAIN = "copy the whole folder again, or write it again with `nmt export`"
 
 JOINER = "￭"  # before a word without a space in front of it
@@ -143,16 +141,11 @@ class Translator:
         results = [[Translation("", 0.0, (), (), np.zeros((0, 1), np.float32))] for _ in texts]
         batches = self._plan([len(tokens) for tokens in sources])
         batches.reverse()  # longest first: all threads end at about the same time
-
-        def translate_batch(batch: Sequence[int]) -> list[list[Translation]]:
-            return self._translate_batch([(texts[i], sources[i]) for i in batch], n)
-
+        pairs = [[(texts[i], sources[i]) for i in batch] for batch in batches]
         with ThreadPoolExecutor(self.threads) as pool:
-            for batch, translations in zip(
-                batches, pool.map(translate_batch, batches), strict=True
-            ):
-                for i, best in zip(batch, translations, strict=True):
-                    results[i] = best
+            found = pool.map(self._translate_batch, pairs, repeat(n))
+            for i, best in zip(chain(*batches), chain.from_iterable(found), strict=True):
+                results[i] = best
         return results
 
     def _plan(self, lengths: Sequence[int]) -> list[list[int]]:
@@ -399,8 +392,8 @@ class Search:
         inputs = {"ids": self.last_ids.ravel(), "rows": np.flatnonzero(is_open)}
         inputs |= {"k": np.array(k), "position": np.array(t)}
         outputs = self.decoder.run(memory | state | inputs)
-        best_ids, logits, log_norm = (outputs[name] for name in STEP_WORDS)
-        best = logits.astype(np.float64) - log_norm.astype(np.float64)[:, None]
+        best_ids, log_norm = outputs["best_ids"], outputs["log_norm"].astype(np.float64)
+        best = outputs["best_logits"].astype(np.float64) - log_norm[:, None]
         best[np.isin(best_ids, self.forbidden) | (too_short[:, None] & (best_ids == EOS))] = -np.inf
         ids = np.zeros((*is_open.shape, k), np.int64)
         log_probs = np.full(ids.shape, -np.inf)

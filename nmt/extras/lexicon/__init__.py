@@ -13,7 +13,7 @@ EXTRA = Extra(
     },
     keys={"decoding": "nmt.extras.lexicon.keys:DecodingKeys"},
     rules="nmt.extras.lexicon.rules:rules",
-    wrap="nmt.extras.lexicon.shortlist:wrap",
+    wrap="nmt.extras.lexicon.lexicon:wrap",
     words="nmt.extras.lexicon.lexicon:words",
     files="nmt.extras.lexicon.lexicon:files",
     run_files=("lexicon.tsv",),

@@ -3,10 +3,12 @@ saves it in the run folder.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Annotated
 
 import numpy as np
+import torch
 import typer
 from numpy.typing import NDArray
 
@@ -17,8 +19,9 @@ from nmt.data.batches import Batch, plan_batches, read_batches
 from nmt.data.corpus import Corpus
 from nmt.device import set_up_device
 from nmt.errors import ConfigError
-from nmt.extras.lexicon.lexicon import LEXICON_FILE, LinkCounts, build_lexicon, count_links
+from nmt.extras.lexicon.lexicon import LEXICON_FILE, Entry, Lexicon
 from nmt.files import explain_write_errors
+from nmt.model.seq2seq import Seq2Seq
 from nmt.run.folder import (
     check_same_data,
     find_checkpoint,
@@ -27,9 +30,13 @@ from nmt.run.folder import (
     load_vocabularies,
 )
 from nmt.run.load import load_model
+from nmt.text.vocabulary import EOS, Vocabulary
 from nmt.training.word_alignment import WordAligner
 
 BATCH_CONFIG = BatchConfig(unit="tokens", size=4096)
+MAX_TRANSLATIONS = 50  # per source token
+MIN_PROBABILITY = 0.001  # of a translation
+MAX_PENDING = 1 << 22  # links kept before they are counted: 32 MB
 
 
 def command(
@@ -100,3 +107,66 @@ def _batches(corpus: Corpus, sample: NDArray[np.int64], seed: int) -> Iterator[B
         ):
             yield batch
             bar.update(len(indices))
+
+
+class LinkCounts:
+    """The number of links between each source id and each target id."""
+
+    def __init__(self, tgt_vocabulary_size: int) -> None:
+        self._size = tgt_vocabulary_size
+        self._pairs, self._counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        self._pending: list[NDArray[np.int64]] = []
+
+    def add(self, src: NDArray[np.int64], tgt: NDArray[np.int64]) -> None:
+        """Add links from src [N] to tgt [N]."""
+        self._pending.append(src * self._size + tgt)
+        if sum(map(len, self._pending)) > MAX_PENDING:
+            self._count()
+
+    def triples(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Source ids, target ids and counts, sorted by source id, then by count, largest first."""
+        self._count()
+        src, tgt = np.divmod(self._pairs, self._size)
+        order = np.lexsort((tgt, -self._counts, src))
+        return src[order], tgt[order], self._counts[order]
+
+    def _count(self) -> None:
+        pairs = np.concatenate([self._pairs, *self._pending])
+        weights = np.concatenate([self._counts, np.ones(len(pairs) - len(self._counts), np.int64)])
+        self._pairs, rows = np.unique(pairs, return_inverse=True)
+        self._counts = np.bincount(rows, weights).astype(np.int64)
+        self._pending = []
+
+
+@torch.inference_mode()
+def count_links(model: Seq2Seq, batches: Iterable[Batch], tgt_vocabulary_size: int) -> LinkCounts:
+    """Count links from each target token to the source token that it attends to most.
+
+    A target token whose largest weight is on <eos> has no link. The model must be in evaluation
+    mode.
+    """
+    links = LinkCounts(tgt_vocabulary_size)
+    for batch in batches:
+        moved = batch.to(model.device)
+        peaks = model(moved.src, moved.src_lengths, moved.tgt_in).attention.argmax(-1)  # [B, T]
+        src, tgt = moved.src.gather(1, peaks), moved.tgt_out
+        linked = moved.tgt_mask & (tgt != EOS) & (src != EOS)
+        links.add(src[linked].cpu().numpy(), tgt[linked].cpu().numpy())
+    return links
+
+
+def build_lexicon(
+    links: LinkCounts, src_vocabulary: Vocabulary, tgt_vocabulary: Vocabulary
+) -> Lexicon:
+    """Relative frequencies of the links, limited to `MAX_TRANSLATIONS` and `MIN_PROBABILITY`."""
+    src, tgt, counts = links.triples()
+    bounds = [*np.flatnonzero(np.diff(src, prepend=-1)), len(src)]
+    entries: dict[str, list[Entry]] = {}
+    for start, end in pairwise(bounds):
+        total = counts[start:end].sum()
+        kept = slice(start, min(end, start + MAX_TRANSLATIONS))
+        tokens = tgt_vocabulary.tokens(tgt[kept].tolist())
+        rows = zip(tokens, (counts[kept] / total).tolist(), counts[kept].tolist(), strict=True)
+        (source,) = src_vocabulary.tokens([int(src[start])])
+        entries[source] = [Entry(*row) for row in rows if row[1] >= MIN_PROBABILITY]
+    return Lexicon(entries)

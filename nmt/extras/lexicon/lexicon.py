@@ -1,30 +1,36 @@
-"""A lexicon: the translations of each source token with their probabilities, counted from the
-attention of a trained model.
+"""The lexicon of a run: the translations of each source token, with their probabilities.
+
+It translates unknown words, and makes a shortlist of target words for each batch: fewer logits cost
+less (Jean 2015, 3.2).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import chain
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from nmt.config.schema import Config
 from nmt.config.section import key_of
-from nmt.data.batches import Batch
-from nmt.errors import DataError
+from nmt.decoding.ensemble import Ensemble, Member
+from nmt.decoding.fast import Int8Linear, PackedLinear, linear_of, replace_submodules
+from nmt.errors import ConfigError, DataError
 from nmt.files import MAX_TEXT_BYTES, warn_if_changed, write_recorded
 from nmt.lines import read_lines
+from nmt.model.interface import StepOutput, TranslationModel
+from nmt.model.lexical_bias import LexicalBias, Translations
+from nmt.model.output import Output, Softmax, ThresholdFn
 from nmt.model.seq2seq import Seq2Seq
-from nmt.text.vocabulary import EOS, Vocabulary
+from nmt.run.folder import load_vocabularies
+from nmt.text.vocabulary import SPECIALS, UNK, Vocabulary
 
-MAX_TRANSLATIONS = 50  # per source token
-MIN_PROBABILITY = 0.001  # of a translation
-MAX_PENDING = 1 << 22  # links kept before they are counted: 32 MB
+N_FREQUENT = 500  # target words on every shortlist, special tokens counted
 LEXICON_FILE = "lexicon.tsv"
 HEADER = "source\ttarget\tprobability\tcount"
 
@@ -71,7 +77,14 @@ class Lexicon:
         entries: dict[str, list[Entry]] = {}
         for number, line in enumerate(lines, 2):
             if line.strip():
-                source, entry = _parse(f"{path}, line {number}", line)
+                try:
+                    source, token, probability, count = line.split("\t")
+                    entry = Entry(token, float(probability), int(count))
+                except ValueError:
+                    raise DataError(
+                        f"{path}, line {number}: expected source, target, probability and count "
+                        f"with tabs between, found {line!r}; run `nmt lexicon` again"
+                    ) from None
                 entries.setdefault(source, []).append(entry)
         warn_if_changed(path)
         return cls(
@@ -100,76 +113,154 @@ def files(run: Path) -> Iterator[tuple[str, Callable[[], object]]]:
         yield LEXICON_FILE, partial(Lexicon.load, path)
 
 
-def _parse(location: str, line: str) -> tuple[str, Entry]:
-    cells = line.split("\t")
-    try:
-        source, token, probability, count = cells
-        return source, Entry(token, float(probability), int(count))
-    except ValueError:
-        expected = "source, target, probability and count with tabs between"
-        raise DataError(
-            f"{location}: expected {expected}, found {line!r}; run `nmt lexicon` again"
-        ) from None
+def wrap(members: Sequence[Member], run: Path, config: Config) -> Sequence[Member]:
+    """The members as one model with a shortlist, if `decoding.shortlist` is set.
 
-
-class LinkCounts:
-    """The number of links between each source id and each target id."""
-
-    def __init__(self, tgt_vocabulary_size: int) -> None:
-        self._size = tgt_vocabulary_size
-        self._pairs, self._counts = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        self._pending: list[NDArray[np.int64]] = []
-
-    def add(self, src: NDArray[np.int64], tgt: NDArray[np.int64]) -> None:
-        """Add links from src [N] to tgt [N]."""
-        self._pending.append(src * self._size + tgt)
-        if sum(map(len, self._pending)) > MAX_PENDING:
-            self._count()
-
-    def triples(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Source ids, target ids and counts, sorted by source id, then by count, largest first."""
-        self._count()
-        src, tgt = np.divmod(self._pairs, self._size)
-        order = np.lexsort((tgt, -self._counts, src))
-        return src[order], tgt[order], self._counts[order]
-
-    def _count(self) -> None:
-        pairs = np.concatenate([self._pairs, *self._pending])
-        weights = np.concatenate([self._counts, np.ones(len(pairs) - len(self._counts), np.int64)])
-        self._pairs, rows = np.unique(pairs, return_inverse=True)
-        self._counts = np.bincount(rows, weights).astype(np.int64)
-        self._pending = []
-
-
-@torch.inference_mode()
-def count_links(model: Seq2Seq, batches: Iterable[Batch], tgt_vocabulary_size: int) -> LinkCounts:
-    """Count links from each target token to the source token that it attends to most.
-
-    A target token whose largest weight is on <eos> has no link. The model must be in evaluation
-    mode.
+    Raises:
+        ConfigError: the run has no lexicon.
+        DataError: the lexicon is damaged.
     """
-    links = LinkCounts(tgt_vocabulary_size)
-    for batch in batches:
-        moved = batch.to(model.device)
-        peaks = model(moved.src, moved.src_lengths, moved.tgt_in).attention.argmax(-1)  # [B, T]
-        src, tgt = moved.src.gather(1, peaks), moved.tgt_out
-        linked = moved.tgt_mask & (tgt != EOS) & (src != EOS)
-        links.add(src[linked].cpu().numpy(), tgt[linked].cpu().numpy())
-    return links
+    size, path = key_of(config.decoding, "shortlist", int), run / LEXICON_FILE
+    if not size:
+        return members
+    if not path.exists():
+        raise ConfigError(
+            f"decoding.shortlist: {size} needs the lexicon of the run; `nmt lexicon {run}` makes it"
+        )
+    shortlist = Shortlist(Lexicon.load(path), *load_vocabularies(run), size)
+    models = [member.model for member in members]
+    model = models[0] if len(models) == 1 else Ensemble(models)
+    return [Member(members[0].trained, ShortlistModel(model, shortlist))]
 
 
-def build_lexicon(
-    links: LinkCounts, src_vocabulary: Vocabulary, tgt_vocabulary: Vocabulary
-) -> Lexicon:
-    """Relative frequencies of the links, limited to `MAX_TRANSLATIONS` and `MIN_PROBABILITY`."""
-    src, tgt, counts = links.triples()
-    bounds = [*np.flatnonzero(np.diff(src, prepend=-1)), len(src)]
-    entries: dict[str, list[Entry]] = {}
-    for start, end in pairwise(bounds):
-        total = counts[start:end].sum()
-        kept = slice(start, min(end, start + MAX_TRANSLATIONS))
-        tokens = tgt_vocabulary.tokens(tgt[kept].tolist())
-        rows = zip(tokens, (counts[kept] / total).tolist(), counts[kept].tolist(), strict=True)
-        (source,) = src_vocabulary.tokens([int(src[start])])
-        entries[source] = [Entry(*row) for row in rows if row[1] >= MIN_PROBABILITY]
-    return Lexicon(entries)
+class Shortlist:
+    """Chooses frequent target words, and the best translations of the source words of a batch.
+
+    Args:
+        size: translations per source word.
+    """
+
+    def __init__(
+        self, lexicon: Lexicon, src_vocabulary: Vocabulary, tgt_vocabulary: Vocabulary, size: int
+    ) -> None:
+        self._frequent = np.arange(min(max(N_FREQUENT, len(SPECIALS)), len(tgt_vocabulary)))
+        self._translations: dict[int, NDArray[np.int64]] = {}
+        for token, entries in lexicon.entries.items():
+            (src_id,) = src_vocabulary.ids([token])
+            if src_id == UNK and token != SPECIALS[UNK]:  # a user may have added words to the file
+                continue
+            in_vocabulary = [
+                entry.token for entry in entries[:size] if entry.token in tgt_vocabulary
+            ]
+            self._translations[src_id] = np.array(tgt_vocabulary.ids(in_vocabulary), np.int64)
+
+    def choose(self, sources: Iterable[Sequence[int]], required: Iterable[int] = ()) -> Tensor:
+        """The target ids [v] for a batch, ascending, with all `required` and special tokens."""
+        src_ids = {index for source in sources for index in source}
+        translations = [
+            self._translations[index] for index in src_ids if index in self._translations
+        ]
+        return torch.from_numpy(
+            np.unique(
+                np.concatenate([self._frequent, np.array([*required], np.int64), *translations])
+            )
+        )
+
+
+class ShortlistModel(TranslationModel):
+    """A model that, in search, predicts only the words of the shortlist for a batch."""
+
+    def __init__(self, model: TranslationModel, shortlist: Shortlist) -> None:
+        super().__init__()
+        self.model, self.shortlist = model, shortlist
+
+    @property
+    def vector_size(self) -> int:
+        return self.model.vector_size
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.device
+
+    def choose_words(
+        self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]
+    ) -> tuple[TranslationModel, Tensor]:
+        words = self.shortlist.choose(sources, chain.from_iterable(prefixes))
+        return restrict(self.model, words.to(self.device)), words
+
+    def encode(self, src: Tensor, src_lengths: Tensor) -> Any:
+        return self.model.encode(src, src_lengths)
+
+    def start(self, memory: Any) -> Any:
+        return self.model.start(memory)
+
+    def step(self, ids: Tensor, state: Any, memory: Any) -> StepOutput:
+        return self.model.step(ids, state, memory)
+
+    def compute_logits(self, vectors: Tensor) -> Tensor:
+        return self.model.compute_logits(vectors)
+
+    def topk_log_probs(
+        self, vectors: Tensor, k: int, threshold: ThresholdFn
+    ) -> tuple[Tensor, Tensor]:
+        return self.model.topk_log_probs(vectors, k, threshold)
+
+
+def restrict(model: TranslationModel, ids: Tensor) -> TranslationModel:
+    """A copy of a model with a target vocabulary of only `ids` [v], numbered in that order. It
+    shares everything else with the original.
+
+    Raises:
+        ConfigError: the model has an output layer that cannot be restricted.
+    """
+    if isinstance(model, Ensemble):
+        return Ensemble([restrict(member, ids) for member in model.members])
+    assert isinstance(model, Seq2Seq)
+    submodules: dict[str, nn.Module] = {
+        "tgt_embedding": RestrictedEmbedding(model.tgt_embedding, ids),
+        "output": _restrict_output(model.output, ids),
+    }
+    if model.lexical_bias is not None:
+        submodules["lexical_bias"] = RestrictedBias(model.lexical_bias, ids)
+    return replace_submodules(model, **submodules)
+
+
+def _restrict_output(output: Output, ids: Tensor) -> Output:
+    if not isinstance(output, Softmax):
+        raise ConfigError(
+            f"decoding.shortlist: model.output {type(output).__name__.lower()} does not support a "
+            "shortlist; set it to 0"
+        )
+    logits: nn.Module = output.logits
+    if isinstance(logits, PackedLinear | Int8Linear):  # see `for_search`
+        return replace_submodules(output, logits=logits.select(ids))
+    assert isinstance(logits, nn.Linear)
+    return replace_submodules(output, logits=linear_of(logits.weight[ids], logits.bias[ids]))
+
+
+class RestrictedEmbedding(nn.Module):
+    """An embedding of only the words `ids` [v], numbered in that order."""
+
+    def __init__(self, embedding: nn.Module, ids: Tensor) -> None:
+        super().__init__()
+        self.embedding, self.ids = embedding, ids
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """[B] -> the rows of the whole embedding."""
+        return self.embedding(self.ids[ids])  # type: ignore[no-any-return]
+
+
+class RestrictedBias(nn.Module):
+    """A lexical bias of only the words `ids` [v], numbered in that order."""
+
+    def __init__(self, bias: LexicalBias, ids: Tensor) -> None:
+        super().__init__()
+        self.bias, self.ids, self.output_size = bias, ids, len(ids)
+
+    def look_up(self, src: Tensor) -> Translations:
+        """The translations of sentences [B, S]."""
+        return self.bias.look_up(src)
+
+    def dense(self, attention: Tensor, translations: Translations) -> Tensor:
+        """The bias [B * K, v] of each word, for one step of K hypotheses of each sentence."""
+        return self.bias.dense(attention, translations)[:, self.ids]

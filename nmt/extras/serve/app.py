@@ -5,7 +5,6 @@ import hmac
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
@@ -19,8 +18,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from nmt import __version__
 from nmt.decoding.batch_runner import TooLargeError
 from nmt.errors import ConfigError, DataError, NmtError
-from nmt.extras.serve.answers import AlternativesTask, ServedRun, TranslateTask
-from nmt.extras.serve.batcher import Batcher, QueueFullError, Task
+from nmt.extras.serve.answers import (
+    AlternativesTask,
+    Batcher,
+    QueueFullError,
+    ServedRun,
+    Task,
+    TranslateTask,
+)
 from nmt.extras.serve.schemas import (
     MAX_TEXTS,
     AlternativesAnswer,
@@ -139,26 +144,20 @@ class Guard:
         return receive_again
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What the server accepts.
-
-    Attributes:
-        characters: of all texts of a request. queue: texts that may wait. timeout: seconds until an
-            answer.
-    """
-
-    characters: int = 5000
-    queue: int = 256
-    timeout: float = 30.0
-
-
 class _Api:
     """The functions that answer requests. /openapi.json describes them by their docstrings."""
 
-    def __init__(self, runs: Sequence[ServedRun], limits: Limits, token: str | None) -> None:
-        self.runs, self.limits, self.token = {run.name: run for run in runs}, limits, token
-        self.batcher = Batcher(limits.queue, MAX_BATCH)
+    def __init__(
+        self,
+        runs: Sequence[ServedRun],
+        token: str | None,
+        characters: int,
+        queue: int,
+        timeout: float,
+    ) -> None:
+        self.runs, self.token = {run.name: run for run in runs}, token
+        self.characters, self.queue, self.timeout = characters, queue, timeout
+        self.batcher = Batcher(queue, MAX_BATCH)
 
     async def translate(self, request: Request, body: TranslateRequest) -> JSONResponse:
         """Translate texts, line by line. LibreTranslate's clients can use this address."""
@@ -197,7 +196,7 @@ class _Api:
         if "\n" in body.q:
             raise HTTPException(422, "q: only one line of text")
         task = AlternativesTask(run, body.alternatives)
-        n_texts = min(body.alternatives, self.limits.queue)
+        n_texts = min(body.alternatives, self.queue)
         results = await self.compute(request, task, (body.q, body.tokens), n_texts)
         return JSONResponse({"run": run.name, "alternatives": results})
 
@@ -253,8 +252,8 @@ class _Api:
     def check_size(self, lines: Sequence[str]) -> None:
         """Raises: HTTPException if the texts are too long, or too many."""
         for count, limit, unit in (
-            (sum(map(len, lines)), self.limits.characters, "characters"),
-            (len(lines), min(MAX_TEXTS, self.limits.queue), "lines"),
+            (sum(map(len, lines)), self.characters, "characters"),
+            (len(lines), min(MAX_TEXTS, self.queue), "lines"),
         ):
             if count > limit:
                 text = f"{count:,} {unit}; a request has at most {limit:,}; split it"
@@ -271,7 +270,7 @@ class _Api:
         gone = asyncio.ensure_future(_wait_for_disconnect(request))
         try:
             await asyncio.wait(
-                (result, gone), timeout=self.limits.timeout, return_when=asyncio.FIRST_COMPLETED
+                (result, gone), timeout=self.timeout, return_when=asyncio.FIRST_COMPLETED
             )
             if result.done():
                 return result.result()
@@ -279,13 +278,15 @@ class _Api:
             result.cancel()
             gone.cancel()
         text = "the server is busy, or the text is long"
-        raise HTTPException(504, f"no translation after {self.limits.timeout:g} s; {text}")
+        raise HTTPException(504, f"no translation after {self.timeout:g} s; {text}")
 
 
 def create_app(
     runs: Sequence[ServedRun],
-    limits: Limits,
     *,
+    characters: int = 5000,
+    queue: int = 256,
+    timeout: float = 30.0,
     token: str | None = None,
     hosts: frozenset[str] | None = None,
     on_ready: Callable[[], None] = lambda: None,
@@ -294,11 +295,13 @@ def create_app(
 
     Args:
         runs: at least one, with different names.
+        characters: of all texts of a request. queue: texts that may wait. timeout: seconds until an
+            answer.
         token: that requests must have; None: none.
         hosts: names that the header Host may have; None: any.
         on_ready: called when the server starts to answer.
     """
-    api = _Api(runs, limits, token)
+    api = _Api(runs, token, characters, queue, timeout)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -324,7 +327,7 @@ def create_app(
         app.add_route(path, _file(files(package).joinpath(name).read_bytes(), media_type))
     for kind in (NmtError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, _on_error)
-    max_body = MAX_BYTES_PER_CHARACTER * limits.characters + MAX_OTHER_BYTES
+    max_body = MAX_BYTES_PER_CHARACTER * characters + MAX_OTHER_BYTES
     app.add_middleware(Guard, hosts=hosts, max_body=max_body)
     return app
 

@@ -25,7 +25,7 @@ from nmt.config.parts import DeviceName
 from nmt.decoding.warnings import WarningChecker
 from nmt.errors import ConfigError, NmtError
 from nmt.extras.serve.answers import ServedRun
-from nmt.extras.serve.app import Limits, create_app
+from nmt.extras.serve.app import create_app
 from nmt.run.folder import load_run_config
 from nmt.run.load import build_translator, opened
 
@@ -134,7 +134,9 @@ def command(**values: Any) -> None:
         names = ", ".join(f"{run.name} ({run.src_language}-{run.tgt_language})" for run in runs)
         app = create_app(
             runs,
-            Limits(options.max_characters, options.queue, timeout=options.timeout),
+            characters=options.max_characters,
+            queue=options.queue,
+            timeout=options.timeout,
             token=token,
             # A token protects better than the names of the host, which may stand behind a proxy.
             hosts=LOCAL_NAMES | {host} if token is None else None,

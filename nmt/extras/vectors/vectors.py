@@ -41,9 +41,14 @@ class WordVectors:
     coverage: str
 
 
+@torch.no_grad()
 def fill(model: Seq2Seq, config: Config) -> list[str]:
     """Copy the word vectors that the configuration names into the embeddings; returns how many
     tokens they cover.
+
+    One factor scales all vectors, so that their standard deviation becomes that of the initial
+    weights. Directions and relative lengths stay. Without scaling, published vectors are often so
+    small that attention takes long to form.
 
     Raises:
         DataError: a file cannot be used.
@@ -57,22 +62,12 @@ def fill(model: Seq2Seq, config: Config) -> list[str]:
                 vectors = load_vectors(path, vocabulary, config.model.embedding_size)
             except DataError as error:
                 raise DataError(f"model.{side}_vectors: {error}") from None
-            set_rows(embedding.weight, vectors)
+            weight = embedding.weight
+            scale = weight.std(correction=0).item() / float(vectors.matrix.std(dtype=np.float64))
+            rows = torch.from_numpy(vectors.matrix.astype(np.float64) * scale)
+            weight[torch.from_numpy(vectors.ids).to(weight.device)] = rows.to(weight)
             lines.append(f"{side} vectors: {vectors.coverage}")
     return lines
-
-
-@torch.no_grad()
-def set_rows(weight: torch.Tensor, vectors: WordVectors) -> None:
-    """Copy word vectors into the rows of `weight` [V, E] of their tokens.
-
-    One factor scales them all, so that their standard deviation becomes that of the initial
-    weights. Directions and relative lengths stay. Without scaling, published vectors are often so
-    small that attention takes long to form.
-    """
-    scale = weight.std(correction=0).item() / float(vectors.matrix.std(dtype=np.float64))
-    rows = torch.from_numpy(vectors.matrix.astype(np.float64) * scale)
-    weight[torch.from_numpy(vectors.ids).to(weight.device)] = rows.to(weight)
 
 
 def load_vectors(path: Path, vocabulary: Vocabulary, dimension: int) -> WordVectors:

@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 from nmt.config.schema import ModelConfig
 from nmt.data.batches import build_batch
 from nmt.errors import DataError
-from nmt.extras.lexicon import lexicon as module
+from nmt.extras.lexicon import command as module
+from nmt.extras.lexicon.command import LinkCounts, build_lexicon, count_links
 from nmt.extras.lexicon.lexicon import (
     HEADER,
     Entry,
     Lexicon,
-    LinkCounts,
-    build_lexicon,
-    count_links,
 )
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, Vocabulary

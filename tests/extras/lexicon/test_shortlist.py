@@ -12,10 +12,10 @@ from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.fast import for_search
 from nmt.decoding.search import search
 from nmt.errors import ConfigError
-from nmt.extras.lexicon import shortlist as module
+from nmt.extras.lexicon import lexicon as module
+from nmt.extras.lexicon.command import MAX_TRANSLATIONS
 from nmt.extras.lexicon.keys import DecodingKeys
-from nmt.extras.lexicon.lexicon import MAX_TRANSLATIONS, Entry, Lexicon
-from nmt.extras.lexicon.shortlist import Shortlist, ShortlistModel, restrict
+from nmt.extras.lexicon.lexicon import Entry, Lexicon, Shortlist, ShortlistModel, restrict
 from nmt.model.interface import TranslationModel
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, SPECIALS, UNK, Vocabulary

@@ -25,11 +25,11 @@ def serving(runs: Sequence[ServedRun], limits: Mapping[str, Any], **settings: An
     """The address of a server in a thread."""
     import uvicorn
 
-    from nmt.extras.serve.app import Limits, create_app
+    from nmt.extras.serve.app import create_app
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = uvicorn.Server(
-            uvicorn.Config(create_app(runs, Limits(**limits), **settings), log_config=None)
+            uvicorn.Config(create_app(runs, **limits, **settings), log_config=None)
         )
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()

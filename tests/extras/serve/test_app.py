@@ -20,7 +20,7 @@ from nmt.decoding.forced import score_pairs
 from nmt.decoding.translator import Translation, Translator
 from nmt.extras.serve import app as module
 from nmt.extras.serve.answers import MIN_PROBABILITY, ServedRun, find_alternatives, group_words
-from nmt.extras.serve.app import Limits, create_app
+from nmt.extras.serve.app import create_app
 from nmt.extras.serve.schemas import AlternativesAnswer, TranslateAnswer
 from tests.conftest import Run
 from tests.decoding.test_translator import make_translator
@@ -33,7 +33,7 @@ WAIT_SECONDS = 60  # on a busy machine
 
 
 def client_of(runs: Sequence[ServedRun], *, token: str | None = None, **limits: Any) -> TestClient:
-    app = create_app(runs, Limits(**limits), token=token, hosts=None if token else HOSTS)
+    app = create_app(runs, token=token, hosts=None if token else HOSTS, **limits)
     return TestClient(app, base_url="http://127.0.0.1:8000")
 
 

@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 
 from nmt.errors import DataError, NmtError
-from nmt.extras.serve.batcher import Batcher, QueueFullError
+from nmt.extras.serve.answers import Batcher, QueueFullError
 
 SECONDS = 20  # an answer never takes that long
 
