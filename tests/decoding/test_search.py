@@ -341,7 +341,7 @@ WAYS: dict[str, dict[str, Any]] = {
 )
 def test_the_batch_and_the_order_do_not_matter(system: str, way: str) -> None:
     ensemble = Ensemble([make_model("coverage"), make_model("gru, bahdanau", 5)]).eval()
-    model, sources = ensemble if system == "ensemble" else make_model(system), make_sources()
+    model, sources = ensemble if system == "ensemble" else make_model(system), make_sources(6)
     options = DecodingConfig.model_validate(WAYS[way])
     together = search(model, sources, options, n_best=2)
     order = np.random.default_rng(2).permutation(len(sources)).tolist()

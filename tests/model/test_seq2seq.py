@@ -105,12 +105,8 @@ KINDS: dict[str, dict[str, Any]] = {
     },
 }
 EXTREMES = [
-    *product(KINDS, ["lstm"], [True]),
-    *product(
-        ["luong", "bahdanau", "conditional", "gnmt", "stacked"],
-        ["gru", "elman"],
-        [True, False],
-    ),
+    *product(KINDS, CELLS, [True]),
+    *product(["luong", "bahdanau", "conditional", "gnmt", "stacked"], ["gru", "elman"], [False]),
 ]
 
 
@@ -137,45 +133,31 @@ def make_batch() -> tuple[torch.Tensor, torch.Tensor]:
 def test_a_sentence_in_a_padded_batch_is_as_if_alone(
     kind: str, cell: str, bidirectional: bool
 ) -> None:
+    """Its vectors and attention are; the loss and the gradient of a batch are sums."""
     model = make(kind, cell, bidirectional=bidirectional)
     src, tgt = make_batch()
-    together = model(src, SRC_LENGTHS, tgt)
-    for row, length in enumerate(SRC_LENGTHS.tolist()):
-        alone = model(src[row : row + 1, :length], SRC_LENGTHS[row : row + 1], tgt[row : row + 1])
-        torch.testing.assert_close(
-            together.vectors[row : row + 1], alone.vectors, atol=1e-12, rtol=0
-        )
-        torch.testing.assert_close(
-            together.attention[row : row + 1, :, :length], alone.attention, atol=1e-12, rtol=0
-        )
-        assert (together.attention[row, :, length:] == 0).all()
 
-
-@pytest.mark.parametrize(("kind", "cell"), list(product(KINDS, CELLS)))
-def test_the_loss_and_gradient_of_a_padded_batch_are_the_sums_of_its_sentences(
-    kind: str, cell: str
-) -> None:
-    model = make(kind, cell)
-    src, tgt = make_batch()
-
-    def loss_and_gradients(
-        rows: list[int], width: int
-    ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+    def decode(rows: list[int], width: int) -> tuple[Decoded, dict[str, torch.Tensor]]:
         model.zero_grad()
-        decoded = model(src[rows, :width], SRC_LENGTHS[rows], tgt[rows])
+        decoded: Decoded = model(src[rows, :width], SRC_LENGTHS[rows], tgt[rows])
         loss, _ = model.output.loss(decoded.vectors.flatten(0, 1), tgt[rows].flatten())
         loss.backward()
-        return loss.detach(), {
-            name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None
-        }
+        gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+        return decoded, {"loss": loss, **gradients}
 
-    loss, gradients = loss_and_gradients([0, 1, 2], 5)
-    alone = [loss_and_gradients([row], length) for row, length in enumerate(SRC_LENGTHS.tolist())]
-    torch.testing.assert_close(
-        loss, sum((one for one, _ in alone), torch.zeros(())), atol=1e-10, rtol=0, check_dtype=False
-    )
-    for name, gradient in gradients.items():
-        torch.testing.assert_close(gradient, sum(one[name] for _, one in alone), atol=1e-10, rtol=0)
+    together, values = decode([0, 1, 2], 5)
+    sums = dict.fromkeys(values, torch.zeros((), dtype=torch.double))
+    for row, length in enumerate(SRC_LENGTHS.tolist()):
+        alone, its_values = decode([row], length)
+        sums = {name: total + its_values[name] for name, total in sums.items()}
+        attention = together.attention[row : row + 1]
+        for one, two in (
+            (together.vectors[row : row + 1], alone.vectors),
+            (attention[..., :length], alone.attention),
+        ):
+            torch.testing.assert_close(one, two, atol=1e-12, rtol=0)
+        assert (attention[..., length:] == 0).all()
+    torch.testing.assert_close(values, sums, atol=1e-10, rtol=0)
 
 
 def unroll(model: Seq2Seq, src: torch.Tensor, tgt: torch.Tensor) -> Decoded:

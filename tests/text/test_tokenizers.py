@@ -100,7 +100,7 @@ def test_joining_what_was_split_gives_the_normalized_text(
 ) -> None:
     tokenizer = tokenizers[kind, lowercase]
 
-    @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(ANY_TEXT)
     def check(text: str) -> None:
         tokens = tokenizer.split(text)
