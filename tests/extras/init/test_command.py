@@ -42,11 +42,8 @@ def test_the_sample(nmt: Run, folder: Path, root: Path, monkeypatch: pytest.Monk
     assert config.model == original.model
     monkeypatch.chdir("first")
     assert prepared_pairs(Path("sample.yaml"), "data.max_pairs=900") == 900
-
-
-def test_the_sample_in_the_other_direction(nmt: Run, folder: Path) -> None:
-    assert nmt("init", ".", "--direction", "de-en").status == 0
-    assert load_config(Path("sample.yaml")).data.direction == "de-en"
+    assert nmt("init", "reverse", "--direction", "de-en").status == 0
+    assert load_config(Path("reverse/sample.yaml")).data.direction == "de-en"
 
 
 def test_a_table(nmt: Run, folder: Path) -> None:
@@ -100,11 +97,10 @@ def test_a_table_with_commas_becomes_one_with_tabs(nmt: Run, folder: Path) -> No
 
 
 def test_two_files(nmt: Run, folder: Path) -> None:
+    Path("x").mkdir()
     for side, name in enumerate(("x/train.en", "x/train.de")):
-        (folder / "x").mkdir(exist_ok=True)
-        (folder / name).write_text(
-            "".join(f"{pair[side]}\n" for pair in toy.sentence_pairs()), encoding="utf-8"
-        )
+        lines = (f"{pair[side]}\n" for pair in toy.sentence_pairs())
+        Path(name).write_text("".join(lines), encoding="utf-8")
     result = nmt("init", "x", "--data", "x/train.en", "--data", "x/train.de")
     assert "languages   en, de\n" in result.out
     assert load_config(Path("x/x.yaml")).data.source.files == {
@@ -113,34 +109,26 @@ def test_two_files(nmt: Run, folder: Path) -> None:
     }
 
 
-def test_sizes_grow_with_the_data(nmt: Run, folder: Path) -> None:
-    for count in (2, 60):
+def test_sizes_grow_with_the_data_up_to_the_recommended_model(
+    nmt: Run, folder: Path, root: Path
+) -> None:
+    for count in (2, 90):
         pairs = [
             (f"{src} {i}", f"{tgt} {i}") for i in range(count) for src, tgt in toy.sentence_pairs()
         ]
         toy.write_table(folder / f"{count}.tsv", pairs)
         assert nmt("init", str(count), "--data", f"{count}.tsv").status == 0
-    small, large = (load_config(Path(f"{count}/{count}.yaml")) for count in (2, 60))
+    small, large = (load_config(Path(f"{count}/{count}.yaml")) for count in (2, 90))
     assert small.model.decoder.hidden_size < large.model.decoder.hidden_size
     assert small.tokenizer.size < large.tokenizer.size
-    assert small.data.split.dev == 1176 // 15
-    assert large.data.split.dev == 2000
-
-
-def test_much_data_gets_the_recommended_model(nmt: Run, folder: Path, root: Path) -> None:
-    pairs = [(f"{src} {i}", f"{tgt} {i}") for i in range(90) for src, tgt in toy.sentence_pairs()]
-    toy.write_table(folder / "pairs.tsv", pairs)
-    assert nmt("init", "x", "--data", "pairs.tsv").status == 0
-    config, recommended = (
-        load_config(Path("x/x.yaml")),
-        load_config(root / "configs" / "tatoeba.yaml"),
-    )
-    assert (config.model, config.tokenizer) == (recommended.model, recommended.tokenizer)
+    assert (small.data.split.dev, large.data.split.dev) == (1176 // 15, 2000)
+    recommended = load_config(root / "configs" / "tatoeba.yaml")
+    assert (large.model, large.tokenizer) == (recommended.model, recommended.tokenizer)
     same = {
         key: getattr(recommended.training, key)
         for key in ("epochs", "validation_pairs", "log_every")
     }
-    assert config.training.model_copy(update=same) == recommended.training
+    assert large.training.model_copy(update=same) == recommended.training
 
 
 def test_nothing_is_replaced(nmt: Run, folder: Path) -> None:

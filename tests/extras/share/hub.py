@@ -79,7 +79,9 @@ class Handler(BaseHTTPRequestHandler):
         self._answer(*self._write())
 
     def _read(self) -> Answer:
-        """api/models/USER/NAME[/revision/R], api/models/USER/NAME/tree/R, USER/NAME/resolve/R/..."""
+        """api/models/USER/NAME[/revision/R], api/models/USER/NAME/tree/R,
+        USER/NAME/resolve/R/FILE.
+        """
         parts = [unquote(part) for part in urlsplit(self.path).path.strip("/").split("/")]
         is_file = parts[2:3] == ["resolve"]
         name = "/".join(parts[:2] if is_file else parts[2:4])
@@ -109,11 +111,12 @@ class Handler(BaseHTTPRequestHandler):
             return error(404, "EntryNotFound")
         is_short = self.command == "GET" and name in self.hub.short
         etag = f'"{sha1(files[name]).hexdigest()}"'
-        content = files[name][:-1] if is_short else files[name]
-        return 200, content, {"X-Repo-Commit": commit, "ETag": etag}
+        return 200, files[name][: -1 if is_short else None], {"X-Repo-Commit": commit, "ETag": etag}
 
     def _write(self) -> Answer:
-        """api/repos/create, api/models/USER/NAME/preupload/main, api/models/USER/NAME/commit/main."""
+        """api/repos/create, api/models/USER/NAME/preupload/main,
+        api/models/USER/NAME/commit/main.
+        """
         path = urlsplit(self.path).path.strip("/").split("/")
         lines = [json.loads(line) for line in self._read_body().splitlines()]
         if path == ["api", "validate-yaml"]:

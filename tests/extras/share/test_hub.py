@@ -17,9 +17,8 @@ from nmt.files import read_json, write_recorded
 from tests.conftest import Run
 from tests.extras.share.hub import TOKEN, Hub, Repository, running_hub
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:Use 'content=:DeprecationWarning"
-)  # the library uploads files by `data=`
+# The library uploads files by `data=`.
+pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
 
 SENTENCES = ("The dog sees the man.", "The king loves the unseen river.")
 CHECKPOINT = "step-00000060"
@@ -32,15 +31,18 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 
     with running_hub() as server:
         template = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(constants.ENDPOINT, server.address)
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
-        monkeypatch.setattr(constants, "ENDPOINT", server.address)
-        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
-        monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
-        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+        values = {
+            "HUGGINGFACE_CO_URL_TEMPLATE": template,
+            "ENDPOINT": server.address,
+            "HF_HUB_DISABLE_XET": True,
+            "HF_TOKEN_PATH": str(tmp_path / "token"),
+            "HF_HUB_CACHE": str(tmp_path / "cache"),
+        }
+        for name, value in values.items():
+            monkeypatch.setattr(constants, name, value)
         monkeypatch.setenv("HF_TOKEN", TOKEN)
-        monkeypatch.setattr(
-            logging, "raiseExceptions", False
-        )  # the library logs to the stderr of an earlier test, which is closed
+        # The library logs to the stderr of an earlier test, which is closed.
+        monkeypatch.setattr(logging, "raiseExceptions", False)
         (tmp_path / "work").mkdir()
         monkeypatch.chdir(tmp_path / "work")
         yield server
@@ -49,34 +51,23 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 @pytest.fixture
 def pushed(nmt: Run, hub: Hub, trained: Path) -> Repository:
     result = nmt("share", "push", trained, "me/toy", "--license", "cc-by-2.0")
-    assert (result.status, result.err) == (0, "")
     repository = hub.repositories["me/toy"]
     address = f"{hub.address}/me/toy/commit/{repository.commits[-1][0]}"
-    assert result.out == f"{address}: {trained}, {CHECKPOINT}\n"
+    expected = (0, f"{address}: {trained}, {CHECKPOINT}\n", "")
+    assert (result.status, result.out, result.err) == expected
     return repository
 
 
 def test_there_and_back(nmt: Run, hub: Hub, pushed: Repository, trained: Path) -> None:
     expected = nmt("translate", "--run", trained, "--json", *SENTENCES).out
-    result = nmt("share", "pull", "me/toy")
-    commit = pushed.commits[-1][0]
-    assert (result.status, result.err) == (0, "")
-    assert result.out == f"runs/toy: me/toy at {commit[:12]}, {CHECKPOINT}\n"
+    result, commit = nmt("share", "pull", "me/toy"), pushed.commits[-1][0]
+    text = f"runs/toy: me/toy at {commit[:12]}, {CHECKPOINT}\n"
+    assert (result.status, result.out, result.err) == (0, text, "")
     for choice in (["--run", "runs/toy"], []):  # the newest run
         assert nmt("translate", *choice, "--json", *SENTENCES).out == expected
-    assert {path.name for path in Path("runs/toy").iterdir()} == {
-        "README.md",
-        "bundle.json",
-        "checkpoints",
-        "checksums.json",
-        "config.yaml",
-        "evaluation",
-        "lexicon.tsv",
-        "manifest.json",
-        "provenance.json",
-        "src.vocab.txt",
-        "tgt.vocab.txt",
-    }
+    names = {name.partition("/")[0] for name in pushed.files}
+    names = names - {".gitattributes", "model.safetensors"} | {"checkpoints", "checksums.json"}
+    assert {path.name for path in Path("runs/toy").iterdir()} == names
     assert [*Path("runs").iterdir()] == [Path("runs/toy")]
     assert read_json(Path("runs/toy/bundle.json"))["revision"] == commit
 
@@ -104,33 +95,27 @@ def test_what_is_pushed(pushed: Repository, trained: Path) -> None:
         "src.vocab.txt",
         "tgt.vocab.txt",
     }
-    assert (
-        pushed.files["model.safetensors"]
-        == (trained / "checkpoints" / CHECKPOINT / "model.safetensors").read_bytes()
-    )
+    weights = trained / "checkpoints" / CHECKPOINT / "model.safetensors"
+    assert pushed.files["model.safetensors"] == weights.read_bytes()
     for name in ("config.yaml", "manifest.json", "evaluation/history.jsonl", "README.md"):
         assert str(trained.parent).encode() not in pushed.files[name], name
     assert yaml.safe_load(pushed.files["config.yaml"])["data"]["source"]["path"] == "pairs.tsv"
     card = pushed.files["README.md"].decode()
     metadata = yaml.safe_load(card.split("---\n")[1])
-    assert (metadata["license"], metadata["language"], metadata["pipeline_tag"]) == (
-        "cc-by-2.0",
-        ["en", "de"],
-        "translation",
-    )
+    assert (metadata["license"], metadata["language"]) == ("cc-by-2.0", ["en", "de"])
     assert "nmt share pull me/toy" in card
 
 
 def test_a_private_bundle_whose_files_of_one_name_stay_different(
     nmt: Run, hub: Hub, trained: Path, tmp_path: Path
 ) -> None:
-    run = tmp_path / "lines"
-    shutil.copytree(trained, run)
+    run = shutil.copytree(trained, tmp_path / "lines")
     files = {"en": "/home/me/en/train.txt", "de": "D:\\data\\de\\train.txt"}
-    source = {"format": "lines", "files": files, "path": None, "url": None}
     config = yaml.safe_load((run / "config.yaml").read_text())
-    config["data"]["source"] = source
-    config["data"]["prepared"] = "/home/me/data/prepared"
+    config["data"] |= {
+        "source": {"format": "lines", "files": files, "path": None, "url": None},
+        "prepared": "/home/me/data/prepared",
+    }
     write_recorded(run / "config.yaml", yaml.safe_dump(config))
     bundle = tmp_path / "toy.nmt"
     assert nmt("share", "bundle", run, "-o", bundle).status == 0
@@ -145,14 +130,11 @@ def test_a_private_bundle_whose_files_of_one_name_stay_different(
 def test_a_second_push_replaces_the_files(
     nmt: Run, pushed: Repository, trained: Path, tmp_path: Path
 ) -> None:
-    run = tmp_path / "changed"
-    shutil.copytree(trained, run)
+    run = shutil.copytree(trained, tmp_path / "changed")
     (run / "lexicon.tsv").unlink()
     (run / "README.md").write_text("---\nlanguage: [en, de]\n---\nMy card.\n")
-    assert (
-        "its README.md is the card; write the license there"
-        in nmt("share", "push", run, "me/toy", "--license", "mit").err
-    )
+    licensed = nmt("share", "push", run, "me/toy", "--license", "mit")
+    assert "its README.md is the card; write the license there" in licensed.err
     assert nmt("share", "push", run, "me/toy").status == 0
     assert "lexicon.tsv" not in pushed.files
     assert pushed.files["README.md"].endswith(b"My card.\n")
