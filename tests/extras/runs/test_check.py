@@ -7,33 +7,9 @@ from pathlib import Path
 import pytest
 
 from nmt.files import CHECKSUMS_FILE
-from tests import toy
 from tests.conftest import Run
 
-BEST = "step-00000004"
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with pairs.tsv, prepared/ and run/ with two checkpoints; tests read it."""
-    folder = tmp_path_factory.mktemp("made")
-    toy.train(
-        folder,
-        training={
-            "max_steps": 4,
-            "validate_every": 2,
-            "batch": {"size": 16},
-            "metric": "loss",
-            "keep_last": 2,
-        },
-    )
-    return folder
-
-
-@pytest.fixture
-def run(made: Path, tmp_path: Path) -> Path:
-    """A copy of the run."""
-    return Path(shutil.copytree(made / "run", tmp_path / "run"))
+BEST = "step-00000006"
 
 
 def not_ok(nmt: Run, folder: Path) -> list[str]:
@@ -51,31 +27,31 @@ def test_all_is_well(nmt: Run, made: Path, name: str) -> None:
     assert {line.split()[0] for line in result.out.splitlines()} == {"ok"}
 
 
-def test_every_damage_of_a_run_is_listed_with_its_remedy(nmt: Run, run: Path) -> None:
-    weights = run / "checkpoints" / BEST / "model.safetensors"
+def test_every_damage_of_a_run_is_listed_with_its_remedy(nmt: Run, short: Path) -> None:
+    weights = short / "checkpoints" / BEST / "model.safetensors"
     content = bytearray(weights.read_bytes())
     content[-5] ^= 1
     weights.write_bytes(content)
-    (run / "checkpoints" / "best.json").unlink()
-    optimizer = run / "checkpoints" / "step-00000002" / "optimizer.safetensors"
+    (short / "checkpoints" / "best.json").unlink()
+    optimizer = short / "checkpoints" / "step-00000002" / "optimizer.safetensors"
     whole = optimizer.read_bytes()
     optimizer.write_bytes(b"")
-    assert any(str(optimizer) in row for row in not_ok(nmt, run))
+    assert any(str(optimizer) in row for row in not_ok(nmt, short))
     optimizer.write_bytes(whole)
-    with (run / "config.yaml").open("a") as config:
+    with (short / "config.yaml").open("a") as config:
         config.write("# mine\n")
-    result = nmt("runs", "check", run)
+    result = nmt("runs", "check", short)
     assert (result.status, result.err) == (1, f"nmt: damaged: best.json, checkpoint {BEST}\n")
     rows = [line.split(maxsplit=1) for line in result.out.splitlines()]
     assert [row for row in rows if row[0] != "ok"] == [
         [
             "warning",
-            f"{run / 'config.yaml'}: edited or damaged since nmt wrote it; if you edited it, "
+            f"{short / 'config.yaml'}: edited or damaged since nmt wrote it; if you edited it, "
             f"delete its entry in {CHECKSUMS_FILE} beside it",
         ],
         [
             "damaged",
-            f"{run / 'checkpoints' / 'best.json'}: missing; copy the run again, or name one of "
+            f"{short / 'checkpoints' / 'best.json'}: missing; copy the run again, or name one of "
             "its checkpoints",
         ],
         [
@@ -84,25 +60,25 @@ def test_every_damage_of_a_run_is_listed_with_its_remedy(nmt: Run, run: Path) ->
             "use another checkpoint",
         ],
     ]
-    intact = run / "checkpoints" / "step-00000002"
+    intact = short / "checkpoints" / "step-00000002"
     assert ["ok", f"checkpoint {intact.name}"] in rows
     assert nmt("translate", "--run", intact, "The dog sees the tree.").status == 0
 
 
-def test_a_checkpoint_that_was_being_deleted_is_no_damage(nmt: Run, run: Path) -> None:
-    deleted = run / "checkpoints" / "step-00000003"
-    shutil.copytree(run / "checkpoints" / "step-00000002", deleted)
+def test_a_checkpoint_that_was_being_deleted_is_no_damage(nmt: Run, short: Path) -> None:
+    deleted = short / "checkpoints" / "step-00000003"
+    shutil.copytree(short / "checkpoints" / "step-00000002", deleted)
     (deleted / "model.safetensors").unlink()
-    assert not_ok(nmt, run) == [
+    assert not_ok(nmt, short) == [
         f"warning  {deleted}: half deleted and not needed; the next training deletes the rest"
     ]
-    (run / "checkpoints" / "last.json").write_text("{}")  # it may have named this checkpoint
-    assert any(row.startswith("damaged") and "last.json" in row for row in not_ok(nmt, run))
+    (short / "checkpoints" / "last.json").write_text("{}")  # it may have named this checkpoint
+    assert any(row.startswith("damaged") and "last.json" in row for row in not_ok(nmt, short))
 
 
 @pytest.mark.parametrize("name", [CHECKSUMS_FILE, "best.json"])
 def test_a_lack_of_memory_is_no_damage(
-    nmt: Run, run: Path, name: str, monkeypatch: pytest.MonkeyPatch
+    nmt: Run, short: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = Path.read_bytes
 
@@ -112,7 +88,7 @@ def test_a_lack_of_memory_is_no_damage(
         return read(path)
 
     monkeypatch.setattr(Path, "read_bytes", read_bytes)
-    for words in (("runs", "check", run), ("translate", "--run", run, "The dog.")):
+    for words in (("runs", "check", short), ("translate", "--run", short, "The dog.")):
         result = nmt(*words)
         assert (result.status, result.err.splitlines()[-1][:20]) == (1, "nmt: out of memory; ")
         assert "damaged" not in result.out + result.err
