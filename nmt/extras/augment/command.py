@@ -289,8 +289,10 @@ def _existing_result(options: AugmentOptions, request: dict[str, Any]) -> dict[s
         old_request = {**existing.get("augmentation", {}).get("request", {})}
         # nmt 0.1 could also add each pair with its sides exchanged
         if old_request.pop("both_directions", False) or old_request != request:
-            advice = "--overwrite replaces it, -o names another folder"
-            raise DataError(f"{options.output}: contains other prepared data; {advice}")
+            raise DataError(
+                f"{options.output}: contains other prepared data; --overwrite replaces it, -o "
+                "names another folder"
+            )
         check_files(options.output, existing)
     return existing
 

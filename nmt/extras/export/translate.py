@@ -248,9 +248,9 @@ class Graph:
         try:
             values: Any = self.session.run(None, {name: tensors[name] for name in self.inputs})
         except Exception as error:  # noqa: BLE001 # as above
-            reason = f"cannot be computed ({first_line(error)})"
             raise TranslationError(
-                f"{self.path}: {reason}; if the memory is large enough, {AGAIN}"
+                f"{self.path}: cannot be computed ({first_line(error)}); if the memory is large "
+                f"enough, {AGAIN}"
             ) from None
         return dict(zip(self.outputs, values, strict=True))
 
@@ -266,8 +266,10 @@ def read_file(folder: Path, name: str, max_bytes: int, digests: Mapping[str, str
     try:
         target = path.resolve(strict=True)
         if not target.is_relative_to(folder.resolve()):
-            advice = "copy the whole folder, without links"
-            raise TranslationError(f"{path}: links to {target}, outside of the folder; {advice}")
+            raise TranslationError(
+                f"{path}: links to {target}, outside of the folder; copy the whole folder, without "
+                "links"
+            )
         if not target.is_file() or target.stat().st_size > max_bytes:
             raise TranslationError(f"{path}: not a file of at most {max_bytes:,} bytes; {AGAIN}")
         content = target.read_bytes()
@@ -275,8 +277,9 @@ def read_file(folder: Path, name: str, max_bytes: int, digests: Mapping[str, str
         reason = getattr(error, "strerror", None) or error
         raise TranslationError(f"{path}: {reason}; {AGAIN}") from None
     if digests and hashlib.sha256(content).hexdigest() != digests.get(name):
-        reason = "damaged, its content has changed since nmt wrote it"
-        raise TranslationError(f"{path}: {reason}; {AGAIN}")
+        raise TranslationError(
+            f"{path}: damaged, its content has changed since nmt wrote it; {AGAIN}"
+        )
     return content
 
 
@@ -290,11 +293,11 @@ def read_settings(folder: Path) -> dict[str, Any]:
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise TranslationError(f"{path}: damaged ({first_line(error)}); {AGAIN}") from None
     if checksum != hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest():
-        reason = "damaged (its content does not fit its checksum)"
-        raise TranslationError(f"{path}: {reason}; {AGAIN}")
+        raise TranslationError(f"{path}: damaged (its content does not fit its checksum); {AGAIN}")
     if settings["format"] > FORMAT:
-        advice = "use the translate.py of that folder"
-        raise TranslationError(f"{folder}: made by a newer nmt; {advice}")
+        raise TranslationError(
+            f"{folder}: made by a newer nmt; use the translate.py of that folder"
+        )
     return settings
 
 

@@ -81,9 +81,9 @@ def wrap(members: Sequence[Member], run: Path, config: Config) -> Sequence[Membe
     if not options.pairs:
         return members
     if not path.exists():
-        key = f"decoding.neighbors.pairs: {options.pairs}"
         raise ConfigError(
-            f"{key} needs the training pairs in the run; `nmt neighbors {run}` stores them"
+            f"decoding.neighbors.pairs: {options.pairs} needs the training pairs in the run; "
+            f"`nmt neighbors {run}` stores them"
         )
     vocabularies = load_vocabularies(run)
     pairs = encode_pairs(load_pairs(path), load_tokenizers(run, config), vocabularies)

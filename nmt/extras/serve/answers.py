@@ -84,8 +84,10 @@ class Batcher:
         with self._lock:
             self._jobs = [job for job in self._jobs if not job.future.cancelled()]
             if self.n_waiting + n_texts > self.capacity:
-                waiting = f"{self.n_waiting} of at most {self.capacity} texts wait"
-                raise QueueFullError(f"the queue is full: {waiting}; try again later")
+                raise QueueFullError(
+                    f"the queue is full: {self.n_waiting} of at most {self.capacity} texts wait; "
+                    "try again later"
+                )
             self._jobs.append(job)
             self._thread.submit(self._answer_next)
         return job.future

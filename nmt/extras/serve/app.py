@@ -111,11 +111,13 @@ class Guard:
         if self.hosts is not None and name not in self.hosts:
             # An attacker's name server may resolve a name of a web page to this machine.
             names = ", ".join(sorted(self.hosts))
-            text = f"the header Host is {host!r}; this server has only the names {names}"
-            raise HTTPException(403, text)
+            raise HTTPException(
+                403, f"the header Host is {host!r}; this server has only the names {names}"
+            )
         if origin is not None and origin.partition("://")[2] != host:
-            text = f"the request comes from a page of {origin}, not of this server"
-            raise HTTPException(403, text)
+            raise HTTPException(
+                403, f"the request comes from a page of {origin}, not of this server"
+            )
 
     async def _read_body(self, receive: Receive) -> Receive:
         """Another `receive`, which has the whole body already.
@@ -131,11 +133,13 @@ class Guard:
                     body += message.get("body", b"")
                     is_complete = not message.get("more_body", False)  # or the client is gone
                     if len(body) > self.max_body:
-                        text = f"the request is larger than {self.max_body:,} bytes; split it"
-                        raise HTTPException(413, text)
+                        raise HTTPException(
+                            413, f"the request is larger than {self.max_body:,} bytes; split it"
+                        )
         except TimeoutError:
-            text = f"the body of the request was not complete after {BODY_SECONDS:.0f} s"
-            raise HTTPException(408, text) from None
+            raise HTTPException(
+                408, f"the body of the request was not complete after {BODY_SECONDS:.0f} s"
+            ) from None
         messages: list[Message] = [{"type": "http.request", "body": bytes(body)}]
 
         async def receive_again() -> Message:
@@ -169,9 +173,11 @@ class _Api:
         self.check_size(all_lines)
         n = body.alternatives + 1
         if n > run.max_translations:
-            limit = f"run {run.name} has at most {run.max_translations - 1}"
-            advice = "`nmt serve --beam` sets a larger beam"
-            raise HTTPException(422, f"alternatives: {limit}; {advice}")
+            raise HTTPException(
+                422,
+                f"alternatives: run {run.name} has at most {run.max_translations - 1}; "
+                "`nmt serve --beam` sets a larger beam",
+            )
         if body.prefix and len(all_lines) > 1:
             raise HTTPException(422, "prefix: only for a single line of text")
         task = TranslateTask(run, n, body.details)
@@ -230,8 +236,11 @@ class _Api:
         scheme, _, value = request.headers.get("authorization", "").partition(" ")
         given = value.strip() if scheme.lower() == "bearer" else api_key
         if self.token is not None and not hmac.compare_digest(given.encode(), self.token.encode()):
-            text = "send it as `Authorization: Bearer TOKEN`, or as api_key"
-            raise HTTPException(401, f"the token is missing or wrong; {text}")
+            raise HTTPException(
+                401,
+                "the token is missing or wrong; send it as `Authorization: Bearer TOKEN`, or as "
+                "api_key",
+            )
 
     def find_run(self, name: str | None, source: str, target: str) -> ServedRun:
         """The run with this name, or the first with these languages.
@@ -246,8 +255,11 @@ class _Api:
             if source in ("auto", run.src_language) and target in ("auto", run.tgt_language):
                 return run
         pairs = {f"{run.src_language}-{run.tgt_language}" for run in self.runs.values()}
-        text = f"no run translates {source}-{target}; there is {', '.join(sorted(pairs))}"
-        raise HTTPException(422, f"source, target: {text}")
+        raise HTTPException(
+            422,
+            f"source, target: no run translates {source}-{target}; there is "
+            f"{', '.join(sorted(pairs))}",
+        )
 
     def check_size(self, lines: Sequence[str]) -> None:
         """Raises: HTTPException if the texts are too long, or too many."""
@@ -256,8 +268,9 @@ class _Api:
             (len(lines), min(MAX_TEXTS, self.queue), "lines"),
         ):
             if count > limit:
-                text = f"{count:,} {unit}; a request has at most {limit:,}; split it"
-                raise HTTPException(413, text)
+                raise HTTPException(
+                    413, f"{count:,} {unit}; a request has at most {limit:,}; split it"
+                )
 
     async def compute(self, request: Request, task: Task, values: Any, n_texts: int) -> Any:
         """The result of a task, as soon as the thread that translates has it.
@@ -277,8 +290,9 @@ class _Api:
         finally:  # a request that nobody waits for leaves the queue
             result.cancel()
             gone.cancel()
-        text = "the server is busy, or the text is long"
-        raise HTTPException(504, f"no translation after {self.timeout:g} s; {text}")
+        raise HTTPException(
+            504, f"no translation after {self.timeout:g} s; the server is busy, or the text is long"
+        )
 
 
 def create_app(

@@ -119,8 +119,9 @@ def command(**values: Any) -> None:
     options = ServeOptions(**values)
     host, token = options.host, options.token
     if token is not None and len(token) < MIN_TOKEN_LENGTH:
-        text = f"the token has {len(token)} characters; use at least {MIN_TOKEN_LENGTH}"
-        raise typer.BadParameter(text)
+        raise typer.BadParameter(
+            f"the token has {len(token)} characters; use at least {MIN_TOKEN_LENGTH}"
+        )
     if not is_loopback(host) and token is None:
         raise ConfigError(
             f"--host {host}: other machines can reach this address, so it needs a token: "
