@@ -131,7 +131,6 @@ def score(
     *,
     lowercase: bool = False,
     bootstrap: int = 0,
-    seed: int = SEED,
 ) -> list[MetricScore]:
     """The corpus scores of detokenized `hypotheses`, in the order of `metrics`.
 
@@ -141,15 +140,13 @@ def score(
         metrics: names of `METRICS`, in any case.
         lowercase: ignore case; the signature shows it.
         bootstrap: the number of resamples for a 95 % confidence interval; 0 for no interval.
-        seed: of the resamples.
 
     Raises:
         DataError: a metric is unknown, there is nothing to score, or the streams have different
             lengths.
     """
     names = [canonical_name(name) for name in metrics]
-    _check_counts(hypotheses, references)
-    return [_score(name, hypotheses, references, lowercase, bootstrap, seed) for name in names]
+    return [_score(name, hypotheses, references, lowercase, bootstrap) for name in names]
 
 
 def bleu(outputs: Sequence[str], references: Sequence[str], lowercase: bool) -> float:
@@ -169,7 +166,6 @@ def score_tokenized(
     *,
     lowercase: bool = False,
     bootstrap: int = 0,
-    seed: int = SEED,
 ) -> MetricScore:
     """BLEU of text that is already split into words by spaces. Only comparable with scores of the
     same tokenization.
@@ -181,8 +177,7 @@ def score_tokenized(
     Raises:
         DataError: there is nothing to score, or the streams have different lengths.
     """
-    _check_counts(hypotheses, references)
-    bleu = _score(TOKENIZED, hypotheses, references, lowercase, bootstrap, seed)
+    bleu = _score(TOKENIZED, hypotheses, references, lowercase, bootstrap)
     return replace(bleu, signature=f"{bleu.signature}|words:{words.replace('|', ',')}")
 
 
@@ -247,25 +242,7 @@ def _score(
     references: Sequence[Sequence[str]],
     lowercase: bool,
     bootstrap: int,
-    seed: int,
 ) -> MetricScore:
-    metric = build_metric(name, lowercase=lowercase)
-    counts = collect_statistics(metric, hypotheses, references)
-    interval = None
-    if bootstrap > 1:
-        # As in sacrebleu: as wide as the middle 95 % of the scores, and centered on their mean. A
-        # sample without any match scores a Python float, the others np.float32: statistics.mean
-        # fails on mixed types.
-        samples, n_cut = counts.bootstrap_scores(bootstrap, seed), bootstrap // 40
-        ordered = sorted(map(type(max(samples)), samples))
-        mean = float(statistics.mean(ordered))
-        half_width = float(0.5 * (ordered[-1 - n_cut] - ordered[n_cut]))
-        interval = mean - half_width, mean + half_width
-        metric.n_bootstrap, metric.seed = bootstrap, seed  # for the signature
-    return MetricScore(name, counts.score, str(metric.get_signature()), interval)
-
-
-def _check_counts(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
     if not hypotheses:
         raise DataError("nothing to score: there are no hypotheses")
     if not references:
@@ -277,3 +254,17 @@ def _check_counts(hypotheses: Sequence[str], references: Sequence[Sequence[str]]
                 f"the hypotheses have {len(hypotheses)} lines, but {which} has {len(stream)}; "
                 "they must correspond line by line"
             )
+    metric = build_metric(name, lowercase=lowercase)
+    counts = collect_statistics(metric, hypotheses, references)
+    interval = None
+    if bootstrap > 1:
+        # As in sacrebleu: as wide as the middle 95 % of the scores, and centered on their mean. A
+        # sample without any match scores a Python float, the others np.float32: statistics.mean
+        # fails on mixed types.
+        samples, n_cut = counts.bootstrap_scores(bootstrap, SEED), bootstrap // 40
+        ordered = sorted(map(type(max(samples)), samples))
+        mean = float(statistics.mean(ordered))
+        half_width = float(0.5 * (ordered[-1 - n_cut] - ordered[n_cut]))
+        interval = mean - half_width, mean + half_width
+        metric.n_bootstrap, metric.seed = bootstrap, SEED  # for the signature
+    return MetricScore(name, counts.score, str(metric.get_signature()), interval)

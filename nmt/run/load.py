@@ -7,11 +7,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from nmt.config.parts import DeviceName
-from nmt.config.schema import Config
 from nmt.decoding.ensemble import Ensemble, Member
 from nmt.decoding.fast import for_search
 from nmt.decoding.translator import Ranker, Translator, check_n_best
-from nmt.decoding.unknown_words import WordFn
 from nmt.device import set_up_device
 from nmt.errors import CheckpointError
 from nmt.model.seq2seq import Seq2Seq
@@ -154,6 +152,12 @@ def build_translator(
         for wrap in hooks("wrap", config):
             loaded = wrap(loaded, run, config)
         rankers: list[Ranker | None] = [rank(config, device) for rank in hooks("rank", config)]
+        # Of the first extra that has some in the run.
+        words = (
+            import_object(extra.words)(run, config)
+            for extra in extras().values()
+            if extra.words is not None and all((run / name).exists() for name in extra.run_files)
+        )
         parts = [member.model for member in loaded]
         model = parts[0] if len(parts) == 1 else Ensemble(parts)
         return Translator(
@@ -161,18 +165,9 @@ def build_translator(
             tokenizers=load_tokenizers(run, config),
             vocabularies=load_vocabularies(run),
             options=decoding,
-            words=_find_words(run, config),
+            words=next(words, None),
             rankers=[ranker for ranker in rankers if ranker is not None],
         )
-
-
-def _find_words(run: Path, config: Config) -> WordFn | None:
-    """The translations of words for <unk>, of the first extra that has some in the run."""
-    for extra in extras().values():
-        if extra.words is not None and all((run / name).exists() for name in extra.run_files):
-            words: WordFn | None = import_object(extra.words)(run, config)
-            return words
-    return None
 
 
 def load_model(run: Path, checkpoint: Path) -> Seq2Seq:

@@ -161,14 +161,11 @@ def test_blocks_give_the_numbers_of_all_sentences_at_once(
     assert counts.score == metric.corpus_score(ours, streams).score
 
 
-def test_intervals_follow_the_seed_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_intervals_have_one_seed_whatever_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SACREBLEU_SEED", "none")
-    first, again, other = (
-        score(HYPOTHESES, [REFERENCES], ["BLEU"], bootstrap=50, seed=seed)[0] for seed in (7, 7, 8)
-    )
+    first, again = (score(HYPOTHESES, [REFERENCES], ["BLEU"], bootstrap=50) for _ in range(2))
     assert first == again
-    assert first.interval != other.interval
-    assert "seed:7" in first.signature
+    assert "seed:12345" in first[0].signature
 
 
 @pytest.mark.parametrize("metric", METRICS)
