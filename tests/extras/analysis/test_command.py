@@ -49,6 +49,12 @@ def test_a_comparison_with_the_translations_of_an_earlier_evaluation(
     wrong = nmt("analyze", run, "--compare", earlier)
     assert (wrong.status, wrong.out) == (1, "")
     assert wrong.err == f"nmt: {earlier} has 2 lines, but there are 40 sentences to compare\n"
+    beside = outputs.with_suffix(".json")
+    changed = {**json.loads(beside.read_bytes()), "text_sha256": "0" * 64}
+    beside.write_text(json.dumps(changed), encoding="utf-8")
+    other_text = nmt("analyze", run, "--compare", outputs)
+    text = "translations of other sentences than the test split, according to"
+    assert other_text.err == f"nmt: {outputs}: {text} {beside}\n"
 
 
 def test_not_worse_than(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
@@ -61,7 +67,6 @@ def test_not_worse_than(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> No
     assert failed.err.count("\n") == 1
     words = ["--not-worse-than", references, "--metric", "BLEU", "--min-bleu", 101]
     failed = nmt("analyze", run, *words, "--alpha", 0.00001)
-    assert failed.err.startswith("nmt: BLEU ")
     assert "is below 101" in failed.err
     assert "is worse" not in failed.err
 
@@ -75,17 +80,9 @@ def test_other_directions_are_refused(nmt: Run, run: Path, tmp_path: Path) -> No
     assert (failed.status, failed.out) == (1, "")
     error = f"nmt: {other} translates de-en, but {run} en-de; compare systems of one direction"
     assert failed.err.splitlines()[-1] == error
-    assert nmt("analyze", run, "--metric", "BLEU").status == 0
-    (kept,) = (run / "evaluation").glob("test-*.txt")
-    beside = kept.with_suffix(".json")
-    changed = {**json.loads(beside.read_bytes()), "text_sha256": "0" * 64}
-    beside.write_text(json.dumps(changed), encoding="utf-8")
-    failed = nmt("analyze", run, "--compare", kept)
-    text = "translations of other sentences than the test split, according to"
-    assert failed.err == f"nmt: {kept}: {text} {beside}\n"
 
 
-def test_bleu_in_the_words_of_moses(nmt: Run, run: Path, tmp_path: Path) -> None:
+def test_bleu_in_the_words_of_moses(nmt: Run, run: Path) -> None:
     value = read(nmt("analyze", run, "--moses", "de", "--metric", "BLEU", "--json"))
     (moses,) = value["tokenized_scores"]
     assert moses["metric"] == "Moses BLEU"
@@ -93,12 +90,6 @@ def test_bleu_in_the_words_of_moses(nmt: Run, run: Path, tmp_path: Path) -> None
     assert moses["interval"][0] <= moses["score"] <= moses["interval"][1]
     result = nmt("analyze", run, "--moses", "en")
     assert (result.status, result.err) == (1, f"nmt: {run} translates en-de: use --moses de\n")
-
-    hypotheses = write(tmp_path / "h", "„Der Hund“ sieht ein T-Shirt.")
-    references = write(tmp_path / "r", '"der Hund" sieht ein T-Shirt .')
-    words = ["--hypotheses", hypotheses, "--references", references, "--moses", "de"]
-    (same,) = read(nmt("analyze", *words, "--json"))["tokenized_scores"]
-    assert same["score"] == pytest.approx(100)
 
 
 def test_a_missing_library_is_named(nmt: Run, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

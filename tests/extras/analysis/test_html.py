@@ -113,7 +113,8 @@ HTMLElement.prototype.focus = function () {
   focus.call(this);
   if (!active) this.dispatchEvent(new FocusEvent("focus"));
 };
-const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
+const press = (key) =>
+  document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
 """
 
 
@@ -211,14 +212,13 @@ def test_in_a_browser(report: str, tmp_path: Path, size: str) -> None:
     const tables = [...document.querySelectorAll("section > div > table")];
     const sides = (row) => [...row.cells].map((cell) => getComputedStyle(cell).textAlign).join();
     const aligned = (table) => sides(table.rows[0]) === sides(table.rows[1]);
-    return [figure.querySelector(".status").textContent, picture.complete && picture.naturalWidth > 0,
+    return [figure.querySelector(".status").textContent,
+            picture.complete && picture.naturalWidth > 0,
             document.documentElement.scrollWidth <= document.documentElement.clientWidth,
             tables.filter((table) => !aligned(table)).map((table) => table.textContent)];"""
     status, drawn, fits, misaligned = in_browser(tmp_path, report, script, f"--window-size={size}")
     assert " attends to " in status
-    assert drawn
-    assert fits
-    assert misaligned == []
+    assert (drawn, fits, misaligned) == (True, True, [])
 
 
 HOSTILE = "<script>alert(1)</script>"

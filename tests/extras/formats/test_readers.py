@@ -22,8 +22,10 @@ TMX = """<?xml version="1.0" encoding="{encoding}"?>
 <!DOCTYPE tmx SYSTEM "tmx14.dtd">
 <tmx version="1.4"><header creationtool="x" segtype="sentence" srclang="en" datatype="plaintext"/>
 <body>
-  <tu tuid="1"><note>no text</note><tuv xml:lang="EN-us"><seg>Hi.</seg></tuv><tuv xml:lang="de"><seg>Hallo!</seg></tuv></tu>
-  <tu><tuv lang="fr"><seg>Cours !</seg></tuv><tuv lang="de_AT"><seg>Lauf, <bpt i="1">&lt;b&gt;</bpt>Bär<ept i="1"/>!</seg></tuv>
+  <tu tuid="1"><note>no text</note><tuv xml:lang="EN-us"><seg>Hi.</seg></tuv>
+    <tuv xml:lang="de"><seg>Hallo!</seg></tuv></tu>
+  <tu><tuv lang="fr"><seg>Cours !</seg></tuv>
+    <tuv lang="de_AT"><seg>Lauf, <bpt i="1">&lt;b&gt;</bpt>Bär<ept i="1"/>!</seg></tuv>
     <tuv lang="en"><seg><hi>Run</hi>!</seg></tuv><tuv lang="de"><seg>Renn!</seg></tuv></tu>
 </body></tmx>
 """
@@ -32,11 +34,8 @@ TMX = """<?xml version="1.0" encoding="{encoding}"?>
 def pairs(
     path: Path, kind: SourceFormat, columns: dict[str, int | str] | None = None, src: str = "en"
 ) -> list[tuple[str, str]]:
-    config, languages = (
-        SourceConfig(format=kind, columns=columns),
-        (src, "de" if src == "en" else "en"),
-    )
-    (source,) = open_source(config, {"": [path]}, languages)
+    config = SourceConfig(format=kind, columns=columns)
+    (source,) = open_source(config, {"": [path]}, (src, "de" if src == "en" else "en"))
     return [source.pair(row) for row in source.rows()]
 
 
@@ -74,10 +73,8 @@ def test_json_lines_have_keys(tmp_path: Path) -> None:
 def test_bad_json_is_explained(tmp_path: Path, line: bytes, message: str) -> None:
     with pytest.raises(NoPairError, match=message):
         pairs(plain(tmp_path / "a.jsonl", line), "jsonl")
-    with pytest.raises(
-        DataError,
-        match=rf"a\.jsonl: no row can be used: line 1 {message}, expected a JSON object with en and de; check",
-    ):
+    no_row = rf"a\.jsonl: no row can be used: line 1 {message}, expected a JSON object with en and"
+    with pytest.raises(DataError, match=rf"{no_row} de; check"):
         read(tmp_path / "a.jsonl", "jsonl")
 
 
@@ -120,29 +117,21 @@ def test_parquet_that_cannot_be_read_is_refused(
 ) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"en": ["Hi."], "de": [1], "fr": ["Salut !"]}), path)
-    with pytest.raises(
-        DataError,
-        match=r"a\.parquet: has no column de of text; set `columns` to two of its columns of text: en, fr",
-    ):
-        pairs(path, "parquet")
-    with pytest.raises(DataError, match=r"b\.parquet: is truncated, damaged or no Parquet file"):
-        pairs(plain(tmp_path / "b.parquet", path.read_bytes()[:-20]), "parquet")
-    with pytest.raises(
-        DataError, match=r"d\.parquet: cannot be read \(Couldn't deserialize thrift: [^\n]*\)$"
-    ):
-        pairs(
-            plain(
-                tmp_path / "d.parquet",
-                path.read_bytes()[:-20] + b"\xff" * 8 + path.read_bytes()[-12:],
-            ),
-            "parquet",
-        )
-    with pytest.raises(DataError, match=r"c\.parquet: no such file"):
-        pairs(tmp_path / "c.parquet", "parquet")
+    whole = path.read_bytes()
+    plain(tmp_path / "b.parquet", whole[:-20])
+    plain(tmp_path / "d.parquet", whole[:-20] + b"\xff" * 8 + whole[-12:])
+    advice = "set `columns` to two of its columns of text: en, fr"
+    for name, message in {
+        "a": f"has no column de of text; {advice}",
+        "b": "is truncated, damaged or no Parquet file",
+        "c": "no such file",
+        "d": r"cannot be read \(Couldn't deserialize thrift: [^\n]*\)$",
+    }.items():
+        with pytest.raises(DataError, match=rf"{name}\.parquet: {message}"):
+            pairs(tmp_path / f"{name}.parquet", "parquet")
     monkeypatch.setattr(record_sources, "MAX_ROW_GROUP_BYTES", 1)
-    with pytest.raises(
-        DataError, match=r"row group 1 is too large; write it again with groups of a million rows"
-    ):
+    message = "row group 1 is too large; write it again with groups of a million rows"
+    with pytest.raises(DataError, match=message):
         pairs(path, "parquet", {"en": "en", "de": "fr"})
 
 

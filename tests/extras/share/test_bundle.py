@@ -49,10 +49,8 @@ def test_check_reads_a_bundle(nmt: Run, bundle: Path) -> None:
     rewrite(bundle, weights, content[:-1] + b"?")
     result = nmt("runs", "check", bundle)
     assert (result.status, result.err) == (1, "nmt: damaged: checkpoint step-00000060\n")
-    assert (
-        f"damaged  {bundle}/{weights}: damaged, its content has changed since nmt wrote it;"
-        in result.out
-    )
+    damaged = f"damaged  {bundle}/{weights}: damaged, its content has changed since nmt wrote it;"
+    assert damaged in result.out
 
 
 def rewrite(bundle: Path, name: str, content: bytes, **values: Any) -> None:
