@@ -15,6 +15,7 @@ from nmt.extras.init.command import json_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "configs" / "schema.json"
+VALIDATOR = Draft202012Validator(json_schema())
 PATHS = sorted((ROOT / "configs").rglob("*.yaml"))
 
 each_config = pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def test_editors_find_the_schema_and_accept_the_configuration(path: Path) -> Non
     match = re.match(r"# yaml-language-server: \$schema=(\S+)\n", text)
     assert match
     assert (path.parent / match[1]).resolve() == SCHEMA
-    Draft202012Validator(json_schema()).validate(yaml_text.parse(text, path.name))
+    VALIDATOR.validate(yaml_text.parse(text, path.name))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,7 @@ def test_editors_find_the_schema_and_accept_the_configuration(path: Path) -> Non
     ],
 )
 def test_editors_refuse_a_wrong_configuration(text: str) -> None:
-    assert not Draft202012Validator(json_schema()).is_valid(yaml_text.parse(text, "text"))
+    assert not VALIDATOR.is_valid(yaml_text.parse(text, "text"))
 
 
 def test_the_schema_explains_and_constrains_each_key() -> None:

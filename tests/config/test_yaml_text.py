@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.config.load import config_from_dict, load_config
@@ -58,6 +58,7 @@ names = st.from_regex(r"[A-Za-z0-9_ä][A-Za-z0-9_.-]*", fullmatch=True) | st.sam
 paths = texts.filter(lambda text: "\0" not in text).map(lambda text: str(Path(text)))
 
 
+@settings(max_examples=20)  # each takes 40 ms
 @given(
     name=names,
     path=paths,

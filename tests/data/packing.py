@@ -41,7 +41,7 @@ def zipped(path: Path, content: bytes) -> Path:
 
 
 def archive(path: Path, members: dict[str, bytes]) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
         for name, content in members.items():
             file.writestr(name, content)
     return path
