@@ -118,12 +118,6 @@ def test_only_decoding_can_be_overridden(folder: Path) -> None:
         match=r"^--set model.dropout=0.5: for a trained run only decoding.KEY=VALUE can be set$",
     ):
         nmt.load(folder / "a", overrides=["model.dropout=0.5"])
-    with pytest.raises(ConfigError, match=r"decoding\.bem.*beam"):
-        nmt.load(folder / "a", overrides=["decoding.bem=3"])
-    with pytest.raises(
-        ConfigError, match=r"decoding\.top_k, decoding\.method: only sampling uses top_k, not beam"
-    ):
-        nmt.load(folder / "a", overrides=["decoding.top_k=3"])
 
 
 def test_what_holds_no_run_is_said(folder: Path, tmp_path: Path) -> None:

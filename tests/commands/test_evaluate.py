@@ -170,15 +170,6 @@ def test_results_with_other_decoding_options_are_kept_apart(nmt: Run, run: Path)
     assert (failed.status, failed.err) == (1, expected)
 
 
-def test_a_checkpoint_of_a_run(nmt: Run, run: Path) -> None:
-    checkpoint = run / "checkpoints" / "step-00000060"
-    assert (
-        read(nmt("evaluate", checkpoint, "--json"))["scores"]
-        == read(nmt("evaluate", run, "--json"))["scores"]
-    )
-    assert len([*(run / "evaluation").glob("*.txt")]) == 1
-
-
 def test_a_run_on_other_text_with_several_references(nmt: Run, run: Path, tmp_path: Path) -> None:
     sources = write(tmp_path / "news.en", "The dog sees the tree.", "The man knows the king.")
     references = write(tmp_path / "news.de", "Der Hund sieht ihn.", "Der Mann kennt ihn.")
