@@ -1,13 +1,15 @@
 """Fixtures for all tests."""
 
 import io
+import json
 import os
 import runpy
 import shutil
 import signal
+import subprocess
 import sys
 from base64 import b64decode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,6 +99,41 @@ def nmt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         return Result(status, captured.out, captured.err)
 
     return run
+
+
+COMMANDS = """
+import io, json, sys
+from contextlib import redirect_stdout
+from nmt.cli import main
+texts = []
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["nmt", *words]
+    with redirect_stdout(io.StringIO()) as out:
+        try:
+            main()
+        except SystemExit as exit_:
+            if exit_.code:
+                raise
+    texts.append(out.getvalue())
+print(json.dumps(texts))
+"""
+
+
+def in_one_process(
+    commands: Sequence[Sequence[str]], folder: Path, first: str = "", **environment: str
+) -> list[str]:
+    """Run command lines of nmt in a process of their own; what each prints.
+
+    Args:
+        first: Python that runs before them.
+    """
+    words = [sys.executable, "-c", first + COMMANDS, json.dumps(commands)]
+    ended = subprocess.run(
+        words, cwd=folder, env=os.environ | environment, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    texts: list[str] = json.loads(ended.stdout)
+    return texts
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -20,7 +20,7 @@ from filelock import FileLock
 from nmt import __version__
 from nmt.cli import all_commands
 from nmt.run.folder import load_run_config
-from tests.conftest import Run
+from tests.conftest import Run, in_one_process
 
 PAIRS = 400
 CONFIG = """\
@@ -31,7 +31,9 @@ data:
   split: {{dev: 20, test: 30}}
   workers: 1
 model: {{embedding_size: 16, encoder: {{hidden_size: 16}}, decoder: {{hidden_size: 16}}}}
-training: {{max_steps: 24, validate_every: 12, log_every: 6, batch: {{size: 16}}}}
+training:
+  {{max_steps: 24, validate_every: 12, log_every: 6, batch: {{size: 16}}, teacher_forcing: {{
+  start: 0.9, end: 0.1, schedule: linear, steps: 12}}}}
 """
 VISIBLE = [name for name, row in all_commands().items() if row.place and not row.hidden]
 
@@ -51,10 +53,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
     """A folder with small.yaml, prepared/ and runs/small/; tests read it and write elsewhere."""
     folder = tmp_path_factory.mktemp("trained")
     config = write_config(folder, root)
-    for words in (["prepare"], ["train"]):
-        command = [sys.executable, "-m", "nmt", *words, "-c", str(config)]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+    in_one_process([[command, "-c", str(config)] for command in ("prepare", "train")], folder)
     return folder
 
 
@@ -131,7 +130,10 @@ def test_a_run_folder_explains_itself(trained: Path) -> None:
         *(("train", 18), ("train", 24), ("validation", 24), ("choice", 24)),
     ]
     names = {"loss", "perplexity", "tokens_per_second", "learning_rate", "gradient_norm"}
-    assert names | {"forcing_ratio"} <= events[0].keys()
+    assert names <= events[0].keys()
+    assert [event["forcing_ratio"] for event in events if event["event"] == "train"] == [
+        pytest.approx(max(0.1, 0.9 - 0.8 * (step - 1) / 12)) for step in (6, 12, 18, 24)
+    ]
     assert {"loss", "perplexity", "bleu"} <= events[2].keys()
     first, second = (event["samples"] for event in events if event["event"] == "validation")
     assert [sample.keys() for sample in first] == [{"source", "reference", "output"}] * 3
@@ -144,9 +146,10 @@ def test_precision_auto_is_that_of_the_device_and_then_of_the_run(
 ) -> None:
     def train(name: str, steps: int, *, supported: bool) -> str:
         monkeypatch.setattr("nmt.device.supports_mixed_precision", lambda _: supported)
-        keys = ("--set", "training.precision=auto", "--set", f"training.max_steps={steps}")
+        keys = f"precision=auto max_steps={steps} validation_pairs=2 final_pairs=0"
+        sets = [word for key in keys.split() for word in ("--set", f"training.{key}")]
         words = ("train", "-c", "small.yaml", "-o", tmp_path / name, "--device", "cpu", "--resume")
-        return nmt(*words, *keys).err
+        return nmt(*words, *sets).err
 
     def precision(name: str) -> str:
         return load_run_config(tmp_path / name).training.precision
@@ -158,18 +161,6 @@ def test_precision_auto_is_that_of_the_device_and_then_of_the_run(
     assert precision("other") == "bfloat16"
     text = "training.precision: bfloat16 needs a processor with AVX512-BF16 or AMX, or a GPU"
     assert text in train("other", 4, supported=False)
-
-
-def test_the_journal_records_the_teacher_forcing_ratio(
-    nmt: Run, inside: Path, tmp_path: Path
-) -> None:
-    forcing = "training.teacher_forcing={start: 0.9, end: 0.1, schedule: linear, steps: 12}"
-    words = ("train", "-c", "small.yaml", "-o", tmp_path / "run", "--set", forcing)
-    assert nmt(*words).status == 0
-    events = [event for event in events_of(tmp_path / "run") if event["event"] == "train"]
-    assert {event["step"]: event["forcing_ratio"] for event in events} == {
-        step: pytest.approx(max(0.1, 0.9 - 0.8 * (step - 1) / 12)) for step in (6, 12, 18, 24)
-    }
 
 
 def test_translate_gives_a_line_for_each_line(nmt: Run, inside: Path) -> None:
@@ -256,7 +247,7 @@ def test_train_refuses_a_folder_that_holds_a_run_and_resumes_it(
     assert (run / "checkpoints" / "step-00000030").is_dir()
 
 
-def test_progress_is_printed_unless_quiet(nmt: Run, inside: Path, tmp_path: Path) -> None:
+def test_progress_is_printed(nmt: Run, inside: Path, tmp_path: Path) -> None:
     spoken = nmt("train", "-c", "small.yaml", "-o", tmp_path / "spoken")
     sample = events_of(tmp_path / "spoken")[-2]["samples"][1]
     lines = [line.rstrip() for line in spoken.err.splitlines()]
@@ -267,10 +258,6 @@ def test_progress_is_printed_unless_quiet(nmt: Run, inside: Path, tmp_path: Path
     assert lines[last + 1 : last + 4] == [
         f"    {name:<9}  {sample[name]}".rstrip() for name in names
     ]
-    quiet = nmt("train", "-c", "small.yaml", "-o", tmp_path / "quiet", "--quiet")
-    assert (quiet.status, quiet.out, quiet.err) == (0, "", "")
-    for name in ("journal.jsonl", "curves.png", "tensorboard"):
-        assert (tmp_path / "quiet" / name).exists()
 
 
 def test_training_continues_if_pictures_cannot_be_written(
@@ -279,14 +266,15 @@ def test_training_continues_if_pictures_cannot_be_written(
     run = tmp_path / "run"
     (run / "curves.png").mkdir(parents=True)
     (run / "tensorboard").write_text("not a folder")
-    done = nmt("train", "-c", "small.yaml", "-o", run, "--quiet")
-    assert done.status == 0
-    assert (
+    words = ("train", "-c", "small.yaml", "-o", run, "--quiet", "--set", "training.max_steps=1")
+    done = nmt(*words)
+    assert (done.status, done.out) == (0, "")
+    assert done.err == (
         f"nmt: {run / 'tensorboard'}: cannot be written (File exists); the training continues "
         "without it\n"
-    ) in done.err
-    assert f"nmt: {run / 'curves.png'}: cannot write the picture (Is a directory)\n" in done.err
-    assert (run / "checkpoints" / "step-00000024").is_dir()
+        f"nmt: {run / 'curves.png'}: cannot write the picture (Is a directory)\n"
+    )
+    assert (run / "checkpoints" / "step-00000001").is_dir()
 
 
 def events_of(run: Path) -> list[dict[str, Any]]:
@@ -366,8 +354,10 @@ def test_output_that_cannot_be_written(nmt: Run, inside: Path, tmp_path: Path) -
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("words", ["translate Hello.", "--help", "schema"])
+@pytest.mark.parametrize(
+    ("words", "unbuffered"),
+    [("translate Hello.", "1"), ("--help", ""), ("--help", "1"), ("schema", "")],
+)
 def test_a_full_disk(trained: Path, words: str, unbuffered: str) -> None:
     command = f"{sys.executable} -m nmt {words} > /dev/full"
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
@@ -426,20 +416,12 @@ def test_a_configuration_with_typing_errors(nmt: Run, tmp_path: Path, command: s
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no such signals")
-def test_interrupted_training_saves_and_says_how_to_continue(trained: Path, tmp_path: Path) -> None:
-    words = [
-        "train",
-        "-c",
-        "small.yaml",
-        "-o",
-        str(tmp_path),
-        "--set",
-        "training.max_steps=100000",
-        "--set",
-        "training.epochs=100000",
-    ]
-    command = [sys.executable, "-m", "nmt", *words]
-    process = subprocess.Popen(command, cwd=trained, stderr=subprocess.PIPE, text=True)
+def test_interrupted_training_saves_and_says_how_to_continue(
+    nmt: Run, inside: Path, tmp_path: Path
+) -> None:
+    words = f"train -c small.yaml -o {tmp_path} --set training.epochs=100000".split()
+    command = [sys.executable, "-m", "nmt", *words, "--set", "training.max_steps=100000"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     journal = tmp_path / "journal.jsonl"
     deadline = time.monotonic() + 60
     while not (journal.exists() and journal.stat().st_size) and time.monotonic() < deadline:
@@ -452,15 +434,9 @@ def test_interrupted_training_saves_and_says_how_to_continue(trained: Path, tmp_
     assert (tmp_path / "curves.png").is_file()
     assert "repeat the command with --resume to continue" in err.splitlines()[-1]
     step = json.loads((tmp_path / "checkpoints" / "last.json").read_text())["step"]
-    done = subprocess.run(
-        [*command, "--resume", "--set", f"training.max_steps={step + 2}"],
-        cwd=trained,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert f"resuming from step {step}" in done.stderr
+    done = nmt(*words, "--resume", "--set", f"training.max_steps={step + 2}")
+    assert done.status == 0, done.err
+    assert f"resuming from step {step}" in done.err
 
 
 @pytest.mark.slow

@@ -2,16 +2,14 @@
 imported, and no file of the core names one.
 """
 
-import os
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from nmt.plugins import extras
+from tests.conftest import in_one_process
 from tests.test_cli import write_config
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -19,13 +17,7 @@ CORE = [path for path in ROOT.glob("nmt/**/*.py") if "extras" not in path.parts]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OTHER_EXTRAS = {"dev", "docs"}
 IMPORTED_AS = {"pillow": "PIL"}
-REFUSE = """
-import sys
-for name in ("nmt.extras", *{libraries}):
-    sys.modules[name] = None
-from nmt.cli import main
-main()
-"""
+REFUSE = "import sys; sys.modules.update(dict.fromkeys(['nmt.extras', *{libraries}]))\n"
 
 
 def libraries() -> set[str]:
@@ -41,23 +33,16 @@ def libraries() -> set[str]:
 
 @pytest.mark.slow
 def test_the_four_commands(tmp_path: Path) -> None:
-    config = write_config(tmp_path, ROOT)
-    run = tmp_path / "run"
-
-    def nmt(*words: object) -> str:
-        command = [sys.executable, "-c", REFUSE.format(libraries=libraries()), *map(str, words)]
-        environment = os.environ | {"PYTHONPATH": str(ROOT)}
-        ended = subprocess.run(
-            command, capture_output=True, text=True, check=False, cwd=tmp_path, env=environment
-        )
-        assert ended.returncode == 0, ended.stderr
-        return ended.stdout
-
-    assert "serve" not in nmt("--help")
-    nmt("prepare", "-c", config)
-    nmt("train", "-c", config, "-o", run)
-    assert "BLEU" in nmt("evaluate", run, "--split", "dev")
-    assert nmt("translate", "--run", run, "The dog sleeps.").count("\n") == 1
+    write_config(tmp_path, ROOT)
+    lines = "--help", "prepare -c small.yaml", "train -c small.yaml", "evaluate --split dev"
+    commands = [*(line.split() for line in lines), ["translate", "The dog sleeps."]]
+    refuse = REFUSE.format(libraries=libraries())
+    listing, *_, scores, translation = in_one_process(
+        commands, tmp_path, refuse, PYTHONPATH=str(ROOT)
+    )
+    assert "serve" not in listing
+    assert "BLEU" in scores
+    assert translation.count("\n") == 1
 
 
 @pytest.mark.parametrize("path", CORE, ids=lambda path: path.relative_to(ROOT).as_posix())

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.conftest import in_one_process
 from tests.toy import sentence_pairs
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,57 +36,36 @@ CONFIG: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("outside")
-    for name, side in (("en", 0), ("de", 1)):
-        lines = "".join(f"{pair[side]}\n" for pair in sentence_pairs())
-        (folder / f"text.{name}").write_text(lines, encoding="utf-8")
-    (folder / "outside.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
-    nmt(folder, "prepare", "-q", "-c", "outside.yaml")
-    nmt(folder, "train", "-q", "-c", "outside.yaml")
-    return folder
-
-
-def nmt(folder: Path, *words: str) -> str:
-    paths = [str(ROOT), str(OUTSIDE), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"NMT_EXTRAS": "my_extra", "PYTHONPATH": os.pathsep.join(paths)}
-    ended = subprocess.run(
-        [sys.executable, "-m", "nmt", *words],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
-
-
 @pytest.mark.slow
-def test_metric_and_loss_term_take_part_in_training(folder: Path) -> None:
-    lines = (folder / "runs/outside/journal.jsonl").read_text(encoding="utf-8").splitlines()
+def test_the_parts_take_part_in_all_commands(tmp_path: Path) -> None:
+    """Format, tokenizer and model; metric and loss term; ranker; command."""
+    for name, side in (("en", 0), ("de", 1)):
+        text = "".join(f"{pair[side]}\n" for pair in sentence_pairs())
+        (tmp_path / f"text.{name}").write_text(text, encoding="utf-8")
+    (tmp_path / "outside.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
+    sentence = "The dog sees the river."
+    commands = [
+        *(f"{command} -q -c outside.yaml".split() for command in ("prepare", "train")),
+        ["translate", "--n-best", "5", sentence],
+        ["translate", "--set", "decoding.shortest=true", sentence],
+        *(line.split() for line in ("evaluate --split dev", "--help", "greet you")),
+    ]
+    paths = os.pathsep.join([str(ROOT), str(OUTSIDE), os.environ.get("PYTHONPATH", "")])
+    _, _, beam, shortest, scores, listing, greeting = in_one_process(
+        commands, tmp_path, NMT_EXTRAS="my_extra", PYTHONPATH=paths
+    )
+    run = tmp_path / "runs" / "outside"
+    lines = (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()
     events = [json.loads(line) for line in lines]
     (first, second) = [event for event in events if event["event"] == "validation"]
     assert {"bleu", "chrf", "length"} <= {*first, *second}
-    config = yaml.safe_load((folder / "runs/outside/config.yaml").read_text(encoding="utf-8"))
+    config = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))
     assert config["training"]["sharpness_loss"] == 0.1
-
-
-@pytest.mark.slow
-def test_ranker_format_and_tokenizer_take_part_in_translation(folder: Path) -> None:
-    sentence = "The dog sees the river."
-    beam = nmt(folder, "translate", "--n-best", "5", sentence).splitlines()
-    texts = [line.split(" ||| ")[1] for line in beam]
-    shortest = nmt(folder, "translate", "--set", "decoding.shortest=true", sentence).strip()
-    assert len(shortest) == min(map(len, texts))
-    assert "BLEU" in nmt(folder, "evaluate", "--split", "dev")
-
-
-@pytest.mark.slow
-def test_a_command_is_listed_and_runs(folder: Path) -> None:
-    assert "greet" in nmt(folder, "--help")
-    assert nmt(folder, "greet", "you") == "hello you\n"
+    texts = [line.split(" ||| ")[1] for line in beam.splitlines()]
+    assert len(shortest.strip()) == min(map(len, texts))
+    assert "BLEU" in scores
+    assert "greet" in listing
+    assert greeting == "hello you\n"
 
 
 def test_each_part_is_one_class_or_function_and_one_row() -> None:

@@ -1,4 +1,6 @@
-"""GPU code, tested without a GPU: the calls to torch are recorded or simulated."""
+"""Devices and what they support. GPU code is tested without a GPU: the calls to torch are recorded
+or simulated.
+"""
 
 from collections.abc import Iterator
 
@@ -10,7 +12,7 @@ from torch import Tensor
 from nmt.config.parts import OUTPUTS
 from nmt.config.schema import OutputName
 from nmt.data.batches import build_batch, send
-from nmt.device import pick_device, set_up_device
+from nmt.device import pick_device, set_up_device, supports_mixed_precision
 from nmt.errors import ConfigError
 from nmt.training.distributed import local_gpu
 
@@ -100,3 +102,33 @@ def test_the_loss_is_in_float32_in_mixed_precision(name: OutputName) -> None:
     )  # the products of bfloat16 matrices are rounded
     assert vectors.grad is not None
     assert vectors.grad.dtype == torch.bfloat16
+
+
+AVX512, AMX = "_is_avx512_bf16_supported", "_is_amx_tile_supported"
+
+
+@pytest.mark.parametrize(("avx512", "amx"), [(True, False), (False, True), (False, False)])
+def test_a_cpu_needs_instructions_for_bfloat16(
+    monkeypatch: pytest.MonkeyPatch, avx512: bool, amx: bool
+) -> None:
+    monkeypatch.setattr(torch.cpu, AVX512, lambda: avx512, raising=False)
+    monkeypatch.setattr(torch.cpu, AMX, lambda: amx, raising=False)
+    assert supports_mixed_precision(torch.device("cpu")) is (avx512 or amx)
+
+
+def test_a_torch_that_cannot_tell_counts_as_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    for probe in (AVX512, AMX):
+        monkeypatch.delattr(torch.cpu, probe, raising=False)
+    assert not supports_mixed_precision(torch.device("cpu"))
+
+
+def test_other_devices() -> None:
+    assert supports_mixed_precision(torch.device("cuda"))
+    assert not supports_mixed_precision(torch.device("mps"))
+
+
+def test_a_device_is_refused_if_nearly_no_memory_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set_up_device("cpu").type == "cpu"
+    monkeypatch.setattr("nmt.device.MIN_MEMORY", 1 << 62)
+    with pytest.raises(MemoryError):
+        set_up_device("cpu")
