@@ -234,7 +234,7 @@ def test_a_pair_that_a_user_adds_is_translated_so(
     assert after.out.splitlines() == [own, before.out.splitlines()[1]]
 
 
-def test_doctor_reads_the_pairs(trained: Path, tmp_path: Path, nmt: Run) -> None:
+def test_a_check_reads_the_pairs(trained: Path, tmp_path: Path, nmt: Run) -> None:
     assert "ok       neighbors.tsv" in nmt("runs", "check", trained).out.splitlines()
     run = shutil.copytree(trained, tmp_path / "run")
     (run / "neighbors.tsv").write_text(f"{HEADER}\nno tab\n", encoding="utf-8")

@@ -125,10 +125,15 @@ def options(run: Path, *more: str) -> Sequence[str]:
     return ("--set", f"decoding.rerank.run={run}", *more)
 
 
-def test_translate_and_evaluate(runs: tuple[Path, Path], nmt: Run) -> None:
+def test_translate_and_evaluate(runs: tuple[Path, Path], tmp_path: Path, nmt: Run) -> None:
     forward, backward = runs
-    translated = nmt("translate", "--run", forward, *options(backward), SENTENCE)
+    assert nmt("share", "bundle", backward, "-o", tmp_path / "de-en.nmt").status == 0
+    translated, with_bundle = (
+        nmt("translate", "--run", forward, *options(path), SENTENCE)
+        for path in (backward, tmp_path / "de-en.nmt")
+    )
     assert (translated.status, translated.err) == (0, "")
+    assert with_bundle == translated
     result = nmt("evaluate", forward, *options(backward, "--metric", "BLEU"))
     assert (result.status, result.err) == (0, "")
     assert f"decoding.rerank.run={backward}" in result.out
@@ -136,25 +141,12 @@ def test_translate_and_evaluate(runs: tuple[Path, Path], nmt: Run) -> None:
     assert read_json(stored)["provenance"]["rerank"]["model"]["sha256"]
 
 
-def test_a_bundle_can_rerank(runs: tuple[Path, Path], tmp_path: Path, nmt: Run) -> None:
-    assert nmt("share", "bundle", runs[1], "-o", tmp_path / "de-en.nmt").status == 0
-    results = [
-        nmt("translate", "--run", runs[0], *options(path), SENTENCE)
-        for path in (runs[1], tmp_path / "de-en.nmt")
-    ]
-    assert [result.status for result in results] == [0, 0]
-    assert results[0].out == results[1].out
-
-
-def test_a_run_of_the_same_direction_is_refused(runs: tuple[Path, Path], nmt: Run) -> None:
+def test_a_run_of_the_same_direction_or_another_case_is_refused(
+    runs: tuple[Path, Path], tmp_path: Path, nmt: Run
+) -> None:
     result = nmt("translate", "--run", runs[0], *options(runs[0]), SENTENCE)
     text = f"decoding.rerank.run: {runs[0]} translates en-de; reranking needs a run for de-en"
     assert (result.status, result.out, result.err) == (1, "", f"nmt: {text}\n")
-
-
-def test_a_run_of_another_case_is_refused(
-    runs: tuple[Path, Path], tmp_path: Path, nmt: Run
-) -> None:
     lower = shutil.copytree(runs[1], tmp_path / "lower")
     config = (lower / "config.yaml").read_text(encoding="utf-8")
     assert config.count("lowercase: false") == 1

@@ -361,28 +361,18 @@ def test_words_of_scripts_without_spaces_are_tokens() -> None:
 
 
 def test_each_alternative_starts_with_the_given_tokens_and_its_own() -> None:
+    """And its probability is that of forced decoding."""
     translator = make_translator()
-    for text, prefix in [("abab", ["a", "b"]), ("b", []), ("ab ab", ["▁"])]:
+    for text, prefix in [("abab", ["b", "a"]), ("b", []), ("ab ab", ["▁"])]:
         alternatives = find_alternatives(translator, text, prefix, 3)
         probabilities = [alternative.probability for alternative in alternatives]
         assert probabilities == sorted(probabilities, reverse=True)
         assert all(probability >= MIN_PROBABILITY for probability in probabilities[1:])
         assert len({alternative.token for alternative in alternatives}) == len(alternatives)
         for alternative in alternatives:
-            assert alternative.translation.tokens[: len(prefix) + 1] == (*prefix, alternative.token)
-
-
-def test_probabilities_are_those_of_forced_decoding() -> None:
-    translator = make_translator()
-    alternatives = find_alternatives(translator, "abab", ["b", "a"], 3)
-    for alternative in alternatives:
-        text = translator.tgt_tokenizer.join(["b", "a", alternative.token])
-        (scored,) = score_pairs(translator, [("abab", text)])
-        if scored.tokens == (
-            "b",
-            "a",
-            alternative.token,
-        ):  # a space at the end is not part of the text
-            assert alternative.probability == pytest.approx(
-                exp(scored.token_log_probs[2]), rel=1e-4
-            )
+            tokens = (*prefix, alternative.token)
+            assert alternative.translation.tokens[: len(tokens)] == tokens
+            (scored,) = score_pairs(translator, [(text, translator.tgt_tokenizer.join(tokens))])
+            if scored.tokens == tokens:  # a space at the end is not part of the text
+                probability = exp(scored.token_log_probs[len(prefix)])
+                assert alternative.probability == pytest.approx(probability, rel=1e-4)

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -55,32 +55,13 @@ def server(*words: object) -> Iterator[tuple[subprocess.Popen[str], int]]:
             process.kill()
 
 
-def post(port: int, **fields: Any) -> tuple[int, dict[str, Any]]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
-    try:
-        connection.request(
-            "POST", "/translate", json.dumps(fields), {"content-type": "application/json"}
-        )
+def ask(port: int, path: str, **fields: Any) -> tuple[int, dict[str, Any]]:
+    """The status and the answer."""
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)) as connection:
+        method, headers = "POST" if fields else "GET", {"content-type": "application/json"}
+        connection.request(method, path, json.dumps(fields), headers)
         response = connection.getresponse()
         return response.status, json.loads(response.read())
-    finally:
-        connection.close()
-
-
-def get(port: int, path: str) -> str:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
-    try:
-        connection.request("GET", path)
-        return connection.getresponse().read().decode()
-    finally:
-        connection.close()
-
-
-def end(process: subprocess.Popen[str], number: int) -> tuple[int, str]:
-    """Exit status and stderr after a signal."""
-    process.send_signal(number)
-    errors = process.communicate(timeout=SECONDS)[1]
-    return process.returncode, errors
 
 
 @pytest.mark.slow
@@ -96,15 +77,16 @@ def test_many_clients_at_once_get_their_own_answers(trained: Path) -> None:
     with server(trained) as (process, port):
         barrier = threading.Barrier(N_CLIENTS)
 
-        def ask(source: str) -> tuple[int, dict[str, Any]]:
+        def translate(source: str) -> tuple[int, dict[str, Any]]:
             barrier.wait(SECONDS)
-            return post(port, q=source)
+            return ask(port, "/translate", q=source)
 
         with ThreadPoolExecutor(N_CLIENTS) as pool:
-            answers = [*pool.map(ask, sources)]
+            answers = [*pool.map(translate, sources)]
         assert {status for status, _ in answers} == {200}
         assert [answer["translatedText"] for _, answer in answers] == expected
-        assert end(process, signal.SIGTERM) == (0, "")
+        process.send_signal(signal.SIGTERM)
+        assert (process.communicate(timeout=SECONDS)[1], process.returncode) == ("", 0)
 
 
 @pytest.mark.slow
@@ -112,16 +94,15 @@ def test_many_clients_at_once_get_their_own_answers(trained: Path) -> None:
 def test_sigterm_answers_what_was_accepted_and_refuses_the_rest(trained: Path) -> None:
     lines = [source for source, _ in toy.sentence_pairs()[:100]]
     with server(trained, "--beam", 40) as (process, port), ThreadPoolExecutor(4) as pool:
-        waiting = [pool.submit(post, port, q=lines[:40]) for _ in range(4)]
-        while (
-            json.loads(get(port, "/health"))["waiting"] < 120
-        ):  # the first request is being answered, and the others wait
+        waiting = [pool.submit(ask, port, "/translate", q=lines[:40]) for _ in range(4)]
+        # Until the first request is being answered, and the others wait.
+        while ask(port, "/health")[1]["waiting"] < 120:
             assert not any(future.done() for future in waiting)
         process.send_signal(signal.SIGTERM)
         assert [future.result(SECONDS)[0] for future in waiting] == [200] * 4
         assert process.wait(SECONDS) == 0
         with pytest.raises(ConnectionError):
-            post(port, q="The dog sees the tree.")
+            ask(port, "/translate", q="The dog sees the tree.")
 
 
 def test_what_it_refuses_to_start_with(
