@@ -176,9 +176,10 @@ def _decode(lines: Sequence[bytes], name: str, first: int) -> Iterator[list[str]
     except UnicodeDecodeError as error:
         if texts:
             yield texts
-        where = f"{name}, line {first + len(texts)}"
-        reason = f"{error.reason} at byte {error.start + 1}"
-        raise DataError(f"{where}: not UTF-8 ({reason})") from None
+        raise DataError(
+            f"{name}, line {first + len(texts)}: not UTF-8 ({error.reason} at byte "
+            f"{error.start + 1})"
+        ) from None
     if texts:
         yield texts
 

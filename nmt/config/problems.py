@@ -150,8 +150,7 @@ def _requirement(error: Any, location: _Location) -> str:
         return " or ".join(location.choices)
     if error["type"] in REQUIREMENTS:
         return REQUIREMENTS[error["type"]].format(**error.get("ctx", {}))
-    text: str = error["msg"]
-    return text.removeprefix("Input should be ")
+    return str(error["msg"]).removeprefix("Input should be ")
 
 
 def _suggestion(location: _Location) -> str:

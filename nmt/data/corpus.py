@@ -356,8 +356,9 @@ def _load_array(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
             path, mmap_mode="r" if size >= MIN_MAPPED_BYTES else None, allow_pickle=False
         )
         if array.ndim != 1 or array.dtype != dtype:
-            dimensions = f"{array.ndim} dimensions, expected {dtype} of 1"
-            raise ValueError(f"holds {array.dtype} of {dimensions}")
+            raise ValueError(
+                f"holds {array.dtype} of {array.ndim} dimensions, expected {dtype} of 1"
+            )
         if isinstance(array, np.memmap) and array.offset + array.nbytes != size:
             raise ValueError(f"has {size:,} bytes instead of {array.offset + array.nbytes:,}")
     except FileNotFoundError:

@@ -89,8 +89,7 @@ def learn(config: TokenizerConfig, paths: list[Path]) -> bytes:
         DataError: it cannot learn from them.
     """
     texts = chain.from_iterable(map(read_lines, paths))
-    model: bytes = TOKENIZERS[config.kind].load().learn(texts, config)
-    return model
+    return bytes(TOKENIZERS[config.kind].load().learn(texts, config))
 
 
 def tokenize(

@@ -140,8 +140,7 @@ def find_files(path: Path | Sequence[Path]) -> list[Path]:
     with explain_read_errors(path):
         if not has_magic(str(path)) or path.exists():
             return [path]
-        matches = map(Path, glob(str(path), recursive=True))
-        files = sorted(file for file in matches if file.is_file())
+        files = sorted(filter(Path.is_file, map(Path, glob(str(path), recursive=True))))
     if not files:
         raise DataError(
             f"{path}: no file matches; check the pattern (relative paths start in the current "

@@ -376,9 +376,7 @@ def _tokenizer_ceiling(
 
 
 def _count_pairs(total: Tally, held_out: Mapping[str, Source], is_kept: Mask) -> dict[str, Any]:
-    repaired = total.repaired
-    for source in held_out.values():
-        repaired += source.tally.repaired
+    repaired = sum((source.tally.repaired for source in held_out.values()), total.repaired)
     return {
         "read": total.read,
         "kept": int(np.count_nonzero(is_kept)),

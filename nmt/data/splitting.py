@@ -252,5 +252,4 @@ def _starts_run(values: Fingerprints, order: npt.NDArray[np.int64]) -> Mask:
 def _bound(keys: Fingerprints, count: int) -> np.uint64:
     """The largest of the `count` lowest keys."""
     index = min(count, len(keys)) - 1
-    bound: np.uint64 = np.partition(keys, index)[index]
-    return bound
+    return np.uint64(np.partition(keys, index)[index])
