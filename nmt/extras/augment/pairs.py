@@ -32,7 +32,7 @@ from nmt.data.manifest import load_manifest
 from nmt.data.reading import Pair
 from nmt.data.splitting import fingerprint, sentence_key
 from nmt.decoding.batch_runner import TooLargeError
-from nmt.decoding.translator import Translation, Translator
+from nmt.decoding.translator import Translator
 from nmt.decoding.warnings import MAX_REPETITIONS, repeats
 from nmt.errors import ConfigError, DataError
 from nmt.files import sha256_of, write_text
@@ -263,13 +263,19 @@ def write_shard(path: Path, texts: Sequence[str], translator: Translator) -> Non
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = []
     for translation in translator.translate(texts):
-        problem = _problem(translation)
-        lines.append(f"{translation.text}\t{problem}" if problem else translation.text)
+        problem = ""
+        if translation.src_cut or not translation.complete:
+            problem = "\ttruncated"
+        elif repeats(translation.tokens, MAX_REPETITIONS) and not repeats(
+            translation.src_tokens, MAX_REPETITIONS
+        ):
+            problem = "\trepeats itself"
+        lines.append(f"{translation.text}{problem}\n")
     # First the time: after a crash between the two, the shard is translated again, and both times
     # count.
     seconds = seconds_of_shards(path.parent) + time.perf_counter() - start_time
     write_text(path.parent / SECONDS_FILE, f"{seconds:.2f}\n")
-    write_text(path, "".join(f"{line}\n" for line in lines))
+    write_text(path, "".join(lines))
 
 
 def seconds_of_shards(folder: Path) -> float:
@@ -302,13 +308,3 @@ def synthetic_pairs(
                 dropped[reason] += 1
             else:
                 yield pair
-
-
-def _problem(translation: Translation) -> str:
-    if translation.src_cut or not translation.complete:
-        return "truncated"
-    if repeats(translation.tokens, MAX_REPETITIONS) and not repeats(
-        translation.src_tokens, MAX_REPETITIONS
-    ):
-        return "repeats itself"
-    return ""

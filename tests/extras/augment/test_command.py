@@ -142,10 +142,7 @@ def test_train_tune_and_evaluate_use_it(setting: Setting, tmp_path: Path, nmt: R
         > 170
     )
     shutil.rmtree(tmp_path / "a")
-    with pytest.raises(
-        DataError,
-        match=r"b: starts from .*a, which is missing; its training data may have dev and test sentences$",
-    ):
+    with pytest.raises(DataError, match=r"b: starts from .*a, which is missing; its training data"):
         setting.augment(tmp_path / "new", forward=[tmp_path / "b"])
     result = nmt("prepare", "-c", config, "--set", f"data.prepared={tmp_path / 'more'}")
     assert (
@@ -171,10 +168,7 @@ def test_a_second_call_has_nothing_to_do(
     assert other["splits"]["train"]["pairs"] == first["splits"]["train"]["pairs"]
     assert parts_of(other)["forward"]["runs"] == parts_of(first)["backward"]["runs"]
     with pytest.raises(
-        DataError,
-        match=(
-            "more: contains other prepared data; --overwrite replaces it, -o names another folder"
-        ),
+        DataError, match="more: contains other prepared data; --overwrite replaces it, -o names"
     ):
         setting.augment(tmp_path / "more", repeat=["original=2"], translations=kept)
     repeat = ["original=2", "backward=0"]
@@ -252,10 +246,8 @@ def test_other_text_is_translated_and_tagged(setting: Setting, tmp_path: Path) -
     tagged = [(src, tgt) for src, tgt in new_pairs if src.startswith("<bt>")]
     assert len(tagged) == 3 * parts["back-translation"]["pairs"]
     assert {tgt for _, tgt in tagged} <= {"Ja, der Tag liebt den Tag."}
-    with pytest.raises(
-        DataError,
-        match=r"--tag <no>: not in the source vocabulary of .*en-de; prepare it with vocabulary\.tags$",
-    ):
+    tag = r"--tag <no>: not in the source vocabulary of .*; prepare it with vocabulary\.tags$"
+    with pytest.raises(DataError, match=tag):
         setting.augment(tmp_path / "other", **{**text, "tag": "<no>"})
     (tmp_path / "mono.en").write_bytes(b"Yes.\n\xff\n")
     with pytest.raises(DataError, match=r"mono\.en, line 2: not UTF-8"):
@@ -321,16 +313,12 @@ def test_a_student_learns_the_soft_targets_of_its_teachers(
 
 def test_a_run_that_has_seen_dev_or_test_is_refused(setting: Setting, tmp_path: Path) -> None:
     _, leaky = setting.train("leaky", {"direction": "de-en"}, training=toy.ONE_UPDATE)
-    with pytest.raises(
-        DataError,
-        match=r"run-leaky: its training data has \d+ dev and test sentences of .*en-de; data\.split\.direction=en-de gives both",
-    ):
+    seen = r"run-leaky: its training data has \d+ dev and test sentences of .*en-de; "
+    with pytest.raises(DataError, match=rf"{seen}data\.split\.direction=en-de gives both"):
         setting.augment(tmp_path / "more", backward=[leaky])
     shutil.rmtree(setting.folder / "leaky")
-    with pytest.raises(
-        DataError,
-        match=r"run-leaky: its training data is needed, to look for dev and test sentences \(.*leaky: no",
-    ):
+    needed = "run-leaky: its training data is needed, to look for dev and test sentences "
+    with pytest.raises(DataError, match=rf"{needed}\(.*leaky: no"):
         setting.augment(tmp_path / "more", backward=[leaky])
 
 
