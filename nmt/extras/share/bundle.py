@@ -5,7 +5,6 @@ It is a zip archive of a small run folder; no pickle.
 
 import json
 import re
-import shutil
 import stat
 import zipfile
 import zlib
@@ -34,7 +33,6 @@ from nmt.run.folder import (
 from nmt.run.load import build_translator, find_run_and_checkpoint
 from nmt.text.tokenizers import SIDES
 
-SUFFIX = ".nmt"
 INFO_FILE, FORMAT, FORMAT_VERSION = "bundle.json", "nmt bundle", 1
 
 # What translating needs of a run, where it comes from, and its scores so far. A run may lack some
@@ -54,7 +52,6 @@ CHECKPOINT_FILES = (MODEL_FILE, CHECKSUMS_FILE)
 CHECKPOINT_FILE = re.compile(
     rf"checkpoints/{CHECKPOINT_NAME.pattern}/({'|'.join(map(re.escape, CHECKPOINT_FILES))})"
 )
-DATE = (1980, 1, 1, 0, 0, 0)  # of all members, so that the same run gives the same bytes
 
 # A bundle from a stranger may unpack to this many times its size. Weights are not compressed; text
 # compresses about four times.
@@ -85,7 +82,7 @@ def command(
     run, checkpoint = find_run_and_checkpoint(folder)
     # A bundle that cannot translate is not written.
     build_translator([(run, checkpoint)], device="cpu")
-    path = output or run.resolve().with_name(f"{run.resolve().name}{SUFFIX}")
+    path = output or run.resolve().with_name(f"{run.resolve().name}.nmt")
     write_bundle(run, checkpoint, path)
     print(f"{path}: {run}, {checkpoint.name}, {path.stat().st_size / 1e6:.1f} MB")
 
@@ -110,7 +107,8 @@ def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:
                 members[f"checkpoints/{checkpoint.name}/{file.name}"] = file.read_bytes()
         with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
             for name, content in members.items():
-                member = zipfile.ZipInfo(name, DATE)
+                # Without a date, so that the same run gives the same bytes.
+                member = zipfile.ZipInfo(name)
                 if not name.endswith(MODEL_FILE):  # weights are almost random bits
                     member.compress_type = zipfile.ZIP_DEFLATED
                 member.external_attr = 0o644 << 16
@@ -169,7 +167,11 @@ def unpacked(path: Path) -> Iterator[Path]:
                 _check_members(archive, path.stat().st_size)
                 check_info(path, json.loads(archive.read(INFO_FILE)))
                 for member in archive.infolist():
-                    _extract(archive, member, folder)
+                    archive.extract(member, folder)  # which raises if its checksum is wrong
+                    if (folder / member.filename).stat().st_size != member.file_size:
+                        raise zipfile.BadZipFile(
+                            f"{member.filename} has another size than it declares"
+                        )
         except DAMAGE as error:
             raise CheckpointError(f"{path}: no bundle, or damaged ({error}); {REMEDY}") from None
         except OSError as error:
@@ -202,13 +204,3 @@ def _check_members(archive: zipfile.ZipFile, size: int) -> None:
         raise zipfile.BadZipFile(
             f"it would unpack to {total / 1e6:,.1f} MB, more than {MAX_EXPANSION} times its size"
         )
-
-
-def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path) -> None:
-    """Write a member. Raises: BadZipFile if its content does not fit its size or checksum."""
-    path = folder / member.filename
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with archive.open(member) as content, path.open("xb") as file:
-        shutil.copyfileobj(content, file)
-    if path.stat().st_size != member.file_size:
-        raise zipfile.BadZipFile(f"{member.filename} has another size than it declares")
