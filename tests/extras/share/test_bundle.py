@@ -13,6 +13,7 @@ import pytest
 import nmt as package
 from tests.conftest import Run
 
+WEIGHTS = "checkpoints/step-00000060/model.safetensors"
 SENTENCES = ("The dog sees the man.", "The king loves the unseen river.")
 
 
@@ -43,13 +44,12 @@ def test_check_reads_a_bundle(nmt: Run, bundle: Path) -> None:
     result = nmt("runs", "check", bundle)
     assert (result.status, result.err) == (0, "")
     assert "ok       checkpoint step-00000060\n" in result.out
-    weights = "checkpoints/step-00000060/model.safetensors"
     with zipfile.ZipFile(bundle) as archive:
-        content = archive.read(weights)
-    rewrite(bundle, weights, content[:-1] + b"?")
+        content = archive.read(WEIGHTS)
+    rewrite(bundle, WEIGHTS, content[:-1] + b"?")
     result = nmt("runs", "check", bundle)
     assert (result.status, result.err) == (1, "nmt: damaged: checkpoint step-00000060\n")
-    damaged = f"damaged  {bundle}/{weights}: damaged, its content has changed since nmt wrote it;"
+    damaged = f"damaged  {bundle}/{WEIGHTS}: damaged, its content has changed since nmt wrote it;"
     assert damaged in result.out
 
 
@@ -68,13 +68,9 @@ def rewrite(bundle: Path, name: str, content: bytes, **values: Any) -> None:
 
 
 def test_damaged_files(nmt: Run, bundle: Path) -> None:
-    content = bundle.read_bytes()
-    middle = len(content) // 2
-    for damaged in (
-        content[:middle],
-        content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
-        b"text",
-    ):
+    content, middle = bytearray(bundle.read_bytes()), bundle.stat().st_size // 2
+    content[middle] ^= 1
+    for damaged in (content, content[:middle], b"text"):
         bundle.write_bytes(damaged)
         result = nmt("translate", "--run", bundle, "Hello.")
         assert (result.status, result.out) == (1, "")
@@ -83,69 +79,53 @@ def test_damaged_files(nmt: Run, bundle: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "text"),
+    ("name", "content", "values", "text"),
     [
         (
             "bundle.json",
             b'{"format": "nmt bundle", "format_version": 2}',
+            {},
             "made by a newer nmt (format 2, this version reads 1)",
         ),
-        ("bundle.json", b'{"format": "other"}', "no bundle; name the folder of a run"),
+        ("bundle.json", b'{"format": "other"}', {}, "no bundle; name the folder of a run"),
         (
             "bundle.json",
             b'{"format": "nmt bundle", "format_version": 1, "checkpoint": "../.."}',
+            {},
             "no bundle; name the folder of a run",
         ),
-        ("bundle.json", b"[", "no bundle, or damaged (Expecting value"),
-        ("bundle.json", b"[" * 20_000, "no bundle, or damaged (maximum recursion depth"),
+        ("bundle.json", b"[", {}, "no bundle, or damaged (Expecting value"),
+        ("bundle.json", b"[" * 20_000, {}, "no bundle, or damaged (maximum recursion depth"),
         (
             "../outside",
             b"",
+            {},
             "no bundle, or damaged ('../outside' has no place in it); name the folder of a run",
         ),
-        ("checkpoints/step-00000060/../../outside", b"", "has no place in it"),
-        ("config.yaml/", b"", "has no place in it"),
+        ("checkpoints/step-00000060/../../outside", b"", {}, "has no place in it"),
+        ("config.yaml/", b"", {}, "has no place in it"),
         (
             "checkpoints/best.json",
             b'{"checkpoint": "../..", "step": 60}',
+            {},
             "best.json: damaged; it should name a checkpoint beside it",
         ),
+        ("src.vocab.txt", b"dog\n", {}, "src.vocab.txt, line 1: expected a token, a tab and its"),
+        (WEIGHTS, b"dog\n", {}, f"toy.nmt/{WEIGHTS}: cannot be loaded"),
+        ("lexicon.tsv", bytes(10**8), {}, "it would unpack to 100."),
+        ("lexicon.tsv", b"dog", {"file_size": 10**15}, "it would unpack to 1,000,000,0"),
+        ("lexicon.tsv", bytes(10**6), {"file_size": 100}, "Bad CRC-32 for file 'lexicon.tsv'"),
+        ("lexicon.tsv", b"dog", {"file_size": 1000}, "has another size than it declares"),
+        ("lexicon.tsv", b"dog", {"compress_size": 1}, "no bundle, or damaged ("),
         (
-            "src.vocab.txt",
-            b"dog\n",
-            "toy.nmt/src.vocab.txt, line 1: expected a token, a tab and its count",
-        ),
-        (
-            "checkpoints/step-00000060/model.safetensors",
-            b"dog\n",
-            "toy.nmt/checkpoints/step-00000060/model.safetensors: cannot be loaded",
-        ),
-    ],
-)
-def test_bundles_that_do_not_fit(
-    nmt: Run, bundle: Path, name: str, content: bytes, text: str
-) -> None:
-    rewrite(bundle, name, content)
-    result = nmt("translate", "--run", bundle, "Hello.")
-    assert result.status == 1
-    assert text in result.err
-
-
-@pytest.mark.parametrize(
-    ("content", "values", "text"),
-    [
-        (bytes(10**8), {}, "it would unpack to 100."),
-        (b"dog", {"file_size": 10**15}, "it would unpack to 1,000,000,0"),
-        (bytes(10**6), {"file_size": 100}, "Bad CRC-32 for file 'lexicon.tsv'"),
-        (b"dog", {"file_size": 1000}, "lexicon.tsv has another size than it declares"),
-        (b"dog", {"compress_size": 1}, "no bundle, or damaged ("),
-        (
+            "lexicon.tsv",
             b"/etc/hostname",
             {"external_attr": (stat.S_IFLNK | 0o777) << 16},
             "lexicon.tsv is a link, not a file",
         ),
-        (b"dog", {"flag_bits": 1}, "lexicon.tsv is encrypted, or compressed in another way"),
+        ("lexicon.tsv", b"dog", {"flag_bits": 1}, "is encrypted, or compressed in another way"),
         (
+            "lexicon.tsv",
             b"dog",
             {"compress_type": zipfile.ZIP_LZMA},
             "lexicon.tsv is encrypted, or compressed in another way",
@@ -157,6 +137,7 @@ def test_hostile_bundles_are_refused_and_leave_nothing(
     bundle: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    name: str,
     content: bytes,
     values: dict[str, Any],
     text: str,
@@ -164,11 +145,10 @@ def test_hostile_bundles_are_refused_and_leave_nothing(
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    rewrite(bundle, "lexicon.tsv", content, **values)
+    rewrite(bundle, name, content, **values)
     result = nmt("translate", "--run", bundle, "Hello.")
     assert (result.status, result.out) == (1, "")
-    assert text in result.err
-    assert result.err.count("\n") == 1
+    assert text in result.err.splitlines()[-1]
     assert [*temporary.iterdir()] == []
 
 
@@ -197,10 +177,9 @@ def test_show_knows_a_bundle_as_its_run(nmt: Run, trained: Path, bundle: Path) -
     text = "training      not in this copy: it translates, but its training cannot resume\n"
     assert text in nmt("runs", "show", bundle).out
     bundle.write_bytes(b"dog")
-    for name in ("show", "check"):
-        result = nmt("runs", name, bundle)
-        assert (result.status, result.out) == (1, "")
-        assert "no bundle, or damaged (File is not a zip file)" in result.err
+    result = nmt("runs", "show", bundle)
+    assert (result.status, result.out) == (1, "")
+    assert "no bundle, or damaged (File is not a zip file)" in result.err
 
 
 def test_an_unpacked_bundle_is_a_run_that_cannot_resume(
