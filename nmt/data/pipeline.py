@@ -12,19 +12,21 @@ import numpy as np
 from nmt.bars import progress_bar
 from nmt.config.parts import TOKENIZERS
 from nmt.config.schema import CleaningConfig, Config, SourceConfig
-from nmt.data import checks, encoding, mixing, splitting
+from nmt.data import checks, encoding, splitting
 from nmt.data.corpus import SPLITS
 from nmt.data.encoding import TokenizedSide, TokenizerPlan, TokenTable
 from nmt.data.formats import Files, open_source
 from nmt.data.manifest import load_manifest
-from nmt.data.mixing import Source, Split
 from nmt.data.reading import (
     BEYOND_MAX_PAIRS,
     DROP_REASONS,
     DUPLICATE,
     Pair,
     Pairs,
+    Source,
+    Split,
     Tally,
+    apply_shares,
     read_pairs,
 )
 from nmt.data.splitting import Mask
@@ -192,7 +194,7 @@ def _make_splits(
             }
             for one, other in combinations(splits, 2)
         }
-        splits["train"] = mixing.apply_shares(splits["train"], sources, job.config.data)
+        splits["train"] = apply_shares(splits["train"], sources, job.config.data)
         bar.update()
     return splits, is_kept, {"overlap": overlap, "naive_leak": naive_leak}
 
