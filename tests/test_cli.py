@@ -176,17 +176,6 @@ def test_translate_gives_a_line_for_each_line(nmt: Run, inside: Path) -> None:
     assert lines[0] == nmt("translate", "The dog sleeps.").out.rstrip("\n")
 
 
-def test_translate_a_file_into_a_file(nmt: Run, inside: Path, tmp_path: Path) -> None:
-    source, output = tmp_path / "in.txt", tmp_path / "out.txt"
-    source.write_text("The dog sleeps.\nThe cat sleeps.\n", encoding="utf-8")
-    result = nmt("translate", "--file", source, "-o", output, "--beam", 2)
-    assert (result.status, result.out) == (0, "")
-    assert output.read_text(encoding="utf-8").count("\n") == 2
-    assert nmt(
-        "translate", "--file", "-", "--beam", 2, stdin=source.read_bytes()
-    ).out == output.read_text(encoding="utf-8")
-
-
 TRAIN = "train -c small.yaml -o none --device cpu"
 
 
@@ -385,18 +374,6 @@ def test_nearly_no_memory(
     assert result.err.splitlines()[-1] == (
         "nmt: out of memory; use smaller batches or a smaller model, or a machine with more memory"
     )
-
-
-def test_input_that_is_not_utf8(nmt: Run, inside: Path, tmp_path: Path) -> None:
-    bad = tmp_path / "bad.txt"
-    bad.write_bytes(b"Good.\nSch\xf6n.\n")
-    output = tmp_path / "out.txt"
-    output.write_text("earlier\n")
-    result = nmt("translate", "--file", bad, "-o", output)
-    assert result.status == 1
-    assert "bad.txt, line 2: not UTF-8" in result.err
-    assert output.read_text() == "earlier\n"
-    assert {path.name for path in tmp_path.iterdir()} == {"bad.txt", "out.txt", "out.txt.partial"}
 
 
 @pytest.mark.parametrize("command", ["prepare", "train"])

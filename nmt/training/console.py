@@ -2,7 +2,7 @@
 
 import os
 import sys
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from textwrap import indent
 from typing import Any
 
@@ -20,7 +20,7 @@ from nmt.training.record import (
 BAR_FORMAT = "{percentage:3.0f} %|{bar}| {desc} [{elapsed}<{remaining}]"
 
 
-class Console:
+class Console(AbstractContextManager["Console"]):
     """Prints the events of a training. As a context, it closes the bar at the end.
 
     A training does not end because nobody can read it: errors of writing, as of a closed terminal
@@ -34,9 +34,6 @@ class Console:
         self.config, self.quiet = config, quiet
         self.bar: Any = None
         self._has_begun = False
-
-    def __enter__(self) -> "Console":
-        return self
 
     def __exit__(self, *_: object) -> None:
         if self.bar is not None:

@@ -209,7 +209,6 @@ class Training:
 
     @property
     def device(self) -> torch.device:
-        """That of the model."""
         return self.model.device
 
     def autocast(self) -> torch.autocast:

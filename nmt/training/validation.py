@@ -195,11 +195,15 @@ def average_kept(folder: Path, config: Config, kept: PointerName, device: torch.
     is_best = checkpoints.add_average(step, model, result.rank(config.training.metric))
     Journal(folder / JOURNAL_FILE).write("average", step, members=steps, **result.figures)
     choice = choose_checkpoint(folder, config, device)
-    verdict = "not better than the best checkpoint, which stays in use"
-    if is_best:
-        verdict = "the best checkpoint, used from now on"
-    line = f"average of steps {', '.join(map(str, steps))}  dev loss {result.loss:.3f}"
-    line = f"{line}  {result.scores_text}: {verdict}"
+    verdict = (
+        "the best checkpoint, used from now on"
+        if is_best
+        else "not better than the best checkpoint, which stays in use"
+    )
+    line = (
+        f"average of steps {', '.join(map(str, steps))}  dev loss {result.loss:.3f}  "
+        f"{result.scores_text}: {verdict}"
+    )
     return line if choice is None else f"{line}\n{choice}"
 
 

@@ -29,7 +29,13 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
     config = toy.configure(
         toy.write_table(folder / "pairs.tsv", toy.sentence_pairs()[:100]),
         data={"split": {"dev": 4, "test": 4}, "prepared": str(folder / "prepared")},
-        model={"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 8}},
+        model={
+            "embedding_size": 8,
+            "encoder": {"hidden_size": 8},
+            "decoder": {"hidden_size": 8},
+            "dropout": 0.3,
+            "lexical_bias": 3,
+        },
         training={
             "max_steps": 4,
             "validate_every": 2,
@@ -37,6 +43,9 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
             "validation_pairs": 2,
             "keep_last": 2,
             "moving_average": 0.5,
+            "moving_average_warmup": True,
+            "teacher_forcing": {"start": 0.8},
+            "learning_rate": {"schedule": "plateau", "patience": 1},
         },
     )
     prepare.run(config, progress=False)
@@ -45,8 +54,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
 
 @pytest.fixture(autouse=True)
 def without_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They take most of the time of so small a training."""
-    monkeypatch.setattr("nmt.report.heatmap.to_png", lambda *_, **__: b"")
+    """Those of TensorBoard, whose files have the time in their names."""
     monkeypatch.setattr("nmt.plugins.extras", dict)
 
 

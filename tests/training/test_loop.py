@@ -166,7 +166,6 @@ def test_learns_to_reverse(kind: str) -> None:
     [
         ("lstm", {}, 3),
         ("gru", {"kind": "coverage", "score": "additive"}, 21),
-        pytest.param("gru", {}, 14, marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -187,7 +186,7 @@ def test_a_resumed_training_equals_an_uninterrupted_one(
     for part, size in (("encoder", 8), ("decoder", 16)):
         sizes[part] = {"hidden_size": size, "cell": cell, "layers": 2}
     schedules = {
-        "max_steps": 30,
+        "max_steps": 24,
         "validate_every": 7,
         "batch": {"size": 16},
         "teacher_forcing": {"start": 0.7},
@@ -263,18 +262,6 @@ def test_an_update_does_not_depend_on_the_number_of_micro_batches(shares: int) -
     assert other.objective == pytest.approx(one.objective, rel=1e-12)
     assert other.gradient_norm == pytest.approx(one.gradient_norm, rel=1e-9)
     assert_close(whole.model, divided.model)
-
-
-def test_accumulating_equals_a_larger_batch() -> None:
-    corpus, _ = make_corpus(100, seed=4)
-    models = []
-    for size, accumulate in ((24, 1), (8, 3)):
-        config = make_config(
-            training={"epochs": 2, "batch": {"size": size}, "accumulate": accumulate}
-        )
-        models.append(make_model(config).double())
-        assert fit(Training.of(models[-1], corpus, config), Record(), never).step == 10
-    assert_close(*models)
 
 
 def limit_memory(monkeypatch: pytest.MonkeyPatch, fits: Callable[[Batch], bool]) -> list[Batch]:

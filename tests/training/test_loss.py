@@ -9,13 +9,12 @@ import torch
 from torch import Tensor
 
 from nmt.config.parts import LOSS_TERMS
-from nmt.config.schema import ForcingSchedule, ModelConfig, TeacherForcingConfig, TrainingConfig
+from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.batches import Batch, SoftTargets, build_batch
 from nmt.model.lexical_bias import Translations
 from nmt.model.seq2seq import Decoded, Seq2Seq
 from nmt.text.vocabulary import EOS
 from nmt.training.loss import Loss, alignment_loss, coverage_loss, draw_forcing_mask
-from nmt.training.optimization import FORCING_SCHEDULES, forcing_ratio
 
 COVERAGE = {
     "embedding_size": 6,
@@ -177,27 +176,3 @@ def test_at_ratio_0_the_decoder_reads_no_reference(per: str) -> None:
     )
     assert forcing_mask is not None
     assert not forcing_mask.any()
-
-
-@pytest.mark.parametrize("schedule", FORCING_SCHEDULES)
-@pytest.mark.parametrize("per", ["sentence", "token"])
-def test_the_share_of_sampled_words_follows_the_schedule(
-    schedule: ForcingSchedule, per: str
-) -> None:
-    """Each stretch of a training is fed as much of the reference as the schedule says, within the
-    error of so many draws.
-    """
-    config = TeacherForcingConfig.model_validate(
-        {"start": 0.9, "end": 0.1, "schedule": schedule, "steps": 400, "per": per}
-    )
-    batch = build_batch([[5]] * 50, [[5] * 7] * 50)
-    for stretch in (range(1, 101), range(151, 251), range(301, 401), range(401, 501)):
-        ratios = [forcing_ratio(step, config) for step in stretch]
-        masks = [
-            draw_forcing_mask(batch, ratio, per, torch.Generator().manual_seed(step))
-            for step, ratio in zip(stretch, ratios, strict=True)
-        ]
-        share = np.mean([float(mask.double().mean()) for mask in masks if mask is not None])
-        draws = 50 if per == "sentence" else 50 * 8
-        error = np.sqrt(sum(ratio * (1 - ratio) for ratio in ratios) / draws) / len(ratios)
-        assert abs(share - np.mean(ratios)) < 4 * error
