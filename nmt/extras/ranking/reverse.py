@@ -42,16 +42,23 @@ class Reranker:
         """
         pairs = [(candidate.text, candidate.source) for beam in results for candidate in beam]
         scored = iter(score_pairs(self.backward, pairs))
-        weight, length_reward = self.options.weight, self.options.length_reward
-        ranked = []
-        for beam in results:
-            rescored = []
-            for candidate in beam:
-                length = len(candidate.token_log_probs)  # with <eos>
-                score = candidate.log_prob + weight * next(scored).log_prob + length_reward * length
-                rescored.append(replace(candidate, score=score))
-            ranked.append(sorted(rescored, key=lambda each: (not each.complete, -each.score)))
-        return ranked
+        return [
+            sorted(
+                (
+                    replace(candidate, score=self._score(candidate, next(scored).log_prob))
+                    for candidate in beam
+                ),
+                key=lambda candidate: (not candidate.complete, -candidate.score),
+            )
+            for beam in results
+        ]
+
+    def _score(self, candidate: Translation, source_log_prob: float) -> float:
+        return (
+            candidate.log_prob
+            + self.options.weight * source_log_prob
+            + self.options.length_reward * len(candidate.token_log_probs)  # with <eos>
+        )
 
 
 class Ranking(Ranker):
