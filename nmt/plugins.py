@@ -25,11 +25,11 @@ class Part:
     """A row of a table: a class or function by its place, imported on use.
 
     Args:
-        place: "module:object".
+        place: "module:object"; "" for a name that is nothing but its traits.
         traits: what rules and messages must know of it without importing it.
     """
 
-    def __init__(self, place: str, **traits: Any) -> None:
+    def __init__(self, place: str = "", **traits: Any) -> None:
         self.place, self.traits = place, traits
 
     def load(self) -> Any:

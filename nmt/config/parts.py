@@ -185,14 +185,15 @@ METRICS = _table(
     },
 )
 
-# How decoding finds its translations. text: how the schema describes it. search: the key of
-# decoding that names the search for its candidates. samples: the key with the number of samples.
-# tempered: beam search uses the temperature as well.
+# How decoding finds its translations; a row has no place: search knows its own two ways, and an
+# extra ranks what they find with its hook `rank`. text: how the schema describes it. search: the
+# key of decoding that names the search for its candidates. samples: the key with the number of
+# samples. tempered: beam search uses the temperature as well.
 METHODS = _table(
     "methods",
     {
-        "beam": Part("nmt.decoding.search:search", text="beam (beam search)"),
-        "sampling": Part("nmt.decoding.search:search", text="sampling (random)"),
+        "beam": Part(text="beam (beam search)"),
+        "sampling": Part(text="sampling (random)"),
     },
 )
 

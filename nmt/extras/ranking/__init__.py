@@ -9,7 +9,6 @@ EXTRA = Extra(
     rows={
         "methods": {
             "mbr": Part(
-                "nmt.extras.ranking.mbr:rank_by_expected_utility",
                 text="mbr (the candidate that is most similar to the others)",
                 search="mbr.candidates",
                 samples="mbr.samples",
