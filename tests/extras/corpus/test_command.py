@@ -54,10 +54,8 @@ def test_each_part_has_a_file_with_the_lines_of_a_single_call(nmt: Run, trained:
     assert [*outputs()] == ["a.txt", "b.txt", "c", "d.txt"]
     assert "".join(outputs().values()) == expected
     Path("single").mkdir()
-    assert (
-        nmt("translate-files", "--run", trained, "--file", "parts/b.txt.gz", "-o", "single").status
-        == 0
-    )
+    words = ("--file", "parts/b.txt.gz", "-o", "single")
+    assert nmt("translate-files", "--run", trained, *words).status == 0
     assert outputs("single") == {"b.txt": outputs()["b.txt"]}
 
 
@@ -118,20 +116,19 @@ def test_shards_share_the_parts(nmt: Run, trained: Path) -> None:
 def test_damaged_parts_do_not_stop_the_others(nmt: Run, trained: Path, parts: Path) -> None:
     (parts / "b.txt.gz").write_bytes((parts / "b.txt.gz").read_bytes()[:-20])
     (parts / "c.gz").write_bytes(gzip.compress(b"A dog.\n\xff\n"))
-    result = nmt("translate-files", "--run", trained, "--file", "parts/*", "-o", "out")
+    call = ["translate-files", "--run", trained, "--file", "parts/*", "-o", "out"]
+    result = nmt(*call)
     assert result.status == 1
-    assert f"nmt: {parts / 'b.txt.gz'}: is truncated or damaged" in result.err
-    assert f"nmt: {parts / 'c.gz'}, line 2: not UTF-8" in result.err
-    assert (
-        "2 of 4 parts could not be translated: b.txt.gz, c.gz; repair them, then repeat"
-        in result.err
-    )
+    for text in (
+        f"nmt: {parts / 'b.txt.gz'}: is truncated or damaged",
+        f"nmt: {parts / 'c.gz'}, line 2: not UTF-8",
+        "2 of 4 parts could not be translated: b.txt.gz, c.gz; repair them, then repeat",
+    ):
+        assert text in result.err
     assert [*outputs()] == ["a.txt", "d.txt"]
     (parts / "b.txt.gz").write_bytes(gzip.compress(b"A dog.\n"))
     (parts / "c.gz").write_bytes(gzip.compress(b"A dog.\n"))
-    assert nmt(
-        "translate-files", "--run", trained, "--file", "parts/*", "-o", "out"
-    ).err.startswith("nmt: 2 of 4 parts are already")
+    assert nmt(*call).err.startswith("nmt: 2 of 4 parts are already")
     assert outputs()["b.txt"] == outputs()["c"]
 
 

@@ -62,9 +62,9 @@ def step(number: int, loss: float = 2.0) -> StepEvent:
     return StepEvent(number, 1, number, 500, False, 0.5, loss, 7.5, 1000.0, 0.001, 1.0, 0.5)
 
 
-def write(folder: Path, *events: Event, start: int = 0) -> None:
-    """The events of a training that continues after the step `start`, and its end."""
-    listener = TensorBoard(folder, start, log_every=50)
+def write(folder: Path, *events: Event) -> None:
+    """The events of a training, and its end."""
+    listener = TensorBoard(folder, 0, log_every=50)
     for event in (*events, EndEvent(folder, Progress())):
         listener(event)
 
@@ -79,35 +79,24 @@ def scalars(events: Any, tag: str) -> list[tuple[int, Any]]:
     return [(event.step, pytest.approx(event.value)) for event in events.Scalars(tag)]
 
 
-def test_figures_are_shown_at_their_steps(tmp_path: Path) -> None:
-    write(tmp_path, step(50), step(51), step(100, 1.5), validation(100))
+def test_figures_samples_and_attention_are_shown_at_their_steps(tmp_path: Path) -> None:
+    validations = validation(100, png()), validation(200)
+    write(tmp_path, step(50), step(51), step(100, 1.5), *validations)
     events = read(tmp_path)
     assert scalars(events, "train/loss") == [(50, 2.0), (100, 1.5)]
-    assert {tag for tag in events.Tags()["scalars"] if tag.startswith("train/")} == {
-        f"train/{name}" for name in FIGURES
-    }
+    tags = {f"train/{name}" for name in FIGURES}
+    assert {tag for tag in events.Tags()["scalars"] if tag.startswith("train/")} == tags
     for name, value in (("loss", 1.0), ("perplexity", np.e), ("bleu", 12.5)):
-        assert scalars(events, f"validation/{name}") == [(100, value)]
-
-
-def test_samples_are_not_read_as_markdown(tmp_path: Path) -> None:
-    write(tmp_path, validation(100), validation(200))
-    events = read(tmp_path)
-    for number, sample in enumerate(SAMPLES, 1):
+        assert scalars(events, f"validation/{name}") == [(100, value), (200, value)]
+    for number, sample in enumerate(SAMPLES, 1):  # not read as Markdown
         text = (
             f"```\nsource     {sample.source}\nreference  {sample.reference}\n"
             f"output     {sample.output}\n```"
         )
         shown = events.Tensors(f"samples/{number}/text_summary")
-        assert [(one.step, one.tensor_proto.string_val[0].decode()) for one in shown] == [
-            (100, text),
-            (200, text),
-        ]
-
-
-def test_the_attention_heatmap_is_stored_unchanged(tmp_path: Path) -> None:
-    write(tmp_path, validation(100, png()), validation(200))
-    (image,) = read(tmp_path).Images("attention")
+        texts = [(one.step, one.tensor_proto.string_val[0].decode()) for one in shown]
+        assert texts == [(100, text), (200, text)]
+    (image,) = events.Images("attention")
     assert (image.step, image.height, image.width) == (100, 20, 30)
     assert image.encoded_image_string.startswith(b"\x89PNG")
     with Image.open(BytesIO(image.encoded_image_string)) as picture:
