@@ -65,7 +65,6 @@ class HelpfulCommand(typer.core.TyperCommand):
     """
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the sections "Arguments" and "Options"."""
         records: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
@@ -143,7 +142,6 @@ class Commands(typer.core.TyperGroup):
                 )
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
         with errors_in_one_line():
             return super().invoke(ctx)
 
@@ -170,7 +168,6 @@ def errors_in_one_line() -> Iterator[None]:
 
 
 def fail(text: str, status: int = 1) -> NoReturn:
-    """Print an error and exit."""
     print(f"nmt: {text}", file=sys.stderr)
     sys.exit(status)
 
@@ -205,7 +202,6 @@ def start(
         typer.Option("--version", is_eager=True, help="Print versions and device, and exit."),
     ] = False,
 ) -> None:
-    """Options before the command."""
     if not version:
         return
     import torch
@@ -227,7 +223,6 @@ def start(
 
 
 def main() -> None:
-    """The entry point."""
     # Idle OpenMP threads spin. With the default, long time, training is many times slower as soon
     # as another program needs a core; this short time costs nothing on a quiet machine. It must be
     # set before torch is imported.

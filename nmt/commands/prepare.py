@@ -56,7 +56,6 @@ def command(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """The command line."""
     manifest = run(
         load_config(config, set_ or ()),
         output,

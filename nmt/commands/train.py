@@ -57,7 +57,6 @@ def command(
     ] = False,
     quiet: QuietOption = False,
 ) -> None:
-    """The command line."""
     checked_config = load_config(config, set_ or ())
     if dry_run:
         print(f"{dump(checked_config)}\n{describe(checked_config, output, device)}")

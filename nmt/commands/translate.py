@@ -159,7 +159,6 @@ class TranslateOptions(OutputOptions):
 
 @options_from(TranslateOptions)
 def command(**values: Any) -> None:
-    """The command line."""
     options = TranslateOptions(**values)
     options.check()
     if sys.stdout is None and options.output is None:

@@ -170,7 +170,6 @@ def _suggestion(location: _Location) -> str:
 
 
 def _keys(section: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """All dotted keys below `section`."""
     for key in section.model_fields:
         yield prefix + key
         subsection = section_of(section, key)

@@ -86,7 +86,6 @@ def _data_rules(config: Config) -> Iterator[Rule]:
 
 
 def _mixture_rules(data: DataConfig) -> Iterator[Rule]:
-    """Several sources, and their shares."""
     split_source = data.split.source
     yield (
         data.sources is None and data.temperature != 1,
@@ -134,7 +133,6 @@ def _mixture_rules(data: DataConfig) -> Iterator[Rule]:
 
 
 def _source_rules(key: str, source: SourceConfig, languages: set[str]) -> Iterator[Rule]:
-    """The files of a source."""
     if FORMATS[source.format].trait("files"):
         yield from _aligned_file_rules(key, source, languages)
         return
@@ -316,7 +314,6 @@ def _attention_rules(model: ModelConfig) -> Iterator[Rule]:
 
 
 def _vocabulary_rules(config: Config) -> Iterator[Rule]:
-    """Embeddings, output and lexical bias."""
     model, kind = config.model, config.tokenizer.kind
     adaptive = OUTPUTS[model.output].trait("partial")
     yield (

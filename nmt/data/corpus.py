@@ -86,7 +86,6 @@ class Sequences:
         return np.concatenate([_lengths(offsets) for _, offsets in self._shards])
 
     def block(self, start: int, end: int) -> Block:
-        """The sentences from `start` to `end`."""
         pieces = [
             (ids[offsets[0] : offsets[-1]], _lengths(offsets))
             for ids, offsets in self._pieces(start, end)
@@ -107,7 +106,6 @@ class Sequences:
                 yield ids, offsets[max(start, first) - first : min(end, last) - first + 1]
 
     def blocks(self) -> Iterator[Block]:
-        """All sentences, block by block."""
         for start in range(0, len(self), BLOCK_SENTENCES):
             yield self.block(start, min(start + BLOCK_SENTENCES, len(self)))
 

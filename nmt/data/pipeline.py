@@ -60,7 +60,6 @@ class Job:
 
     @property
     def scratch(self) -> Path:
-        """A folder for temporary files."""
         return self.folder / "scratch"
 
     def bar(self, label: str, total: int, unit: str = " pairs") -> "tqdm[Any]":

@@ -133,7 +133,6 @@ class Evaluation:
         return f"{text}; perplexity of the references {perplexity(self.loss):.2f} per token"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
         loss = {} if self.loss is None else {"loss": self.loss, "perplexity": perplexity(self.loss)}
         return {
             "scores": [score.to_dict() for score in self.scores],
@@ -145,7 +144,6 @@ class Evaluation:
         }
 
     def to_text(self) -> str:
-        """For the screen."""
         lines = [self.subject, score_table(self.scores).to_text()]
         if self.lowercase_scores:
             lines += ["ignoring case", score_table(self.lowercase_scores).to_text()]
@@ -165,7 +163,6 @@ class RunsSummary:
 
     @property
     def scores(self) -> list[MetricScore]:
-        """The means."""
         return [MetricScore(name, mean, "mean") for name, mean, _ in self._rows()]
 
     def to_dict(self) -> dict[str, Any]:
@@ -177,7 +174,6 @@ class RunsSummary:
         }
 
     def to_text(self) -> str:
-        """For the screen."""
         names, means, deviations = zip(*self._rows(), strict=True)
         subjects = []
         rows: list[tuple[TableCell, ...]] = []

@@ -41,7 +41,6 @@ class MetricScore:
     interval: tuple[float, float] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
         return {
             "metric": self.name,
             "score": self.value,
@@ -220,7 +219,6 @@ def canonical_name(name: str) -> str:
 
 
 def score_table(scores: Sequence[MetricScore]) -> Table:
-    """A row for each score, for readers."""
     columns, rows = ("metric", "score", "95 % interval", "signature"), []
     for score in scores:
         ends = [f"{end:.2f}" for end in score.interval or ()]

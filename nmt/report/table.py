@@ -41,7 +41,6 @@ class Table:
     formats: Mapping[str, str] = field(default_factory=dict)
 
     def formatted_rows(self) -> list[tuple[str, ...]]:
-        """The rows as text."""
         return [
             tuple(
                 self._format(cell, column) for cell, column in zip(row, self.columns, strict=True)
@@ -76,5 +75,4 @@ class Table:
         return "\n".join([*filter(None, (self.heading, self.note)), *lines])
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """Plain values: a mapping for each row."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]

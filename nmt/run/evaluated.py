@@ -43,7 +43,6 @@ class System:
 
     @property
     def folders(self) -> list[Path]:
-        """The run folders."""
         return [run for run, _ in self.members]
 
     @property

@@ -53,7 +53,6 @@ CARD_FILE = "README.md"  # the model card
 
 
 def holds_run(folder: Path) -> bool:
-    """Whether `folder` holds a run."""
     return (folder / CONFIG_FILE).exists()
 
 
@@ -87,7 +86,6 @@ def create_run(folder: Path, config: Config, prepared: Path) -> None:
 
 
 def write_run_config(folder: Path, config: Config) -> None:
-    """Write or replace the run's configuration."""
     write_recorded(folder / CONFIG_FILE, dump(config))
 
 
@@ -117,7 +115,6 @@ def lock_run(folder: Path) -> Iterator[None]:
 
 
 def is_training(folder: Path) -> bool:
-    """Whether a process trains into `folder` now."""
     path = _lock_file(folder)
     try:
         if path.exists():

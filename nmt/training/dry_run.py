@@ -90,7 +90,6 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
 
 
 def _build(corpus: Corpus, config: Config, device: torch.device) -> Training:
-    """A training that is thrown away."""
     return Training.of(build_model(config.prepared_folder, config).to(device), corpus, config)
 
 

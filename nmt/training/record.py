@@ -84,7 +84,6 @@ class StepEvent:
 
     @property
     def figures(self) -> dict[str, float]:
-        """For the journal and TensorBoard."""
         return {
             "loss": self.loss,
             "perplexity": self.perplexity,

@@ -81,7 +81,6 @@ class Validation:
 
     @property
     def figures(self) -> dict[str, float]:
-        """For the journal and TensorBoard."""
         return {"loss": self.loss, "perplexity": self.perplexity, **self.scores}
 
     def rank(self, metric: str) -> float:
@@ -93,7 +92,6 @@ class Validation:
 
     @property
     def scores_text(self) -> str:
-        """The scores with their titles."""
         titles = {name: METRICS[name].trait("title") for name in self.scores}
         return "  ".join(f"{titles[name]} {value:.2f}" for name, value in self.scores.items())
 

@@ -96,7 +96,6 @@ class Difference:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
         return {
             "metric": self.metric,
             "score": self.value,

@@ -156,7 +156,6 @@ def page(title: str, sections: Iterable[tuple[str, str]]) -> str:
 
 
 def paragraphs(texts: Sequence[str]) -> str:
-    """A paragraph for each plain text."""
     return "\n".join(f"<p>{escape(text)}</p>" for text in texts)
 
 

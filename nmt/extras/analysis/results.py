@@ -110,7 +110,6 @@ class Analysis:
         return [self.evaluation.remark, *found]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
         values = self.evaluation.to_dict()
         for section in (*self.sections, *self.details):
             for table in section.tables:

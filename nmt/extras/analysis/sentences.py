@@ -53,7 +53,6 @@ DESCRIPTIONS: Mapping[str, str] = {
 
 
 def groups(translated: Translated) -> Section:
-    """Scores by group."""
     tables = [by_length(translated)]
     if (overlap := translated.overlap) is not None:
         tables += [
@@ -65,7 +64,6 @@ def groups(translated: Translated) -> Section:
 
 
 def extremes(translated: Translated) -> Section:
-    """The best and the worst sentences."""
     values, texts, page = {}, [], []
     for name, indices in zip(("best", "worst"), translated.extremes, strict=True):
         values[name] = sentences = [translated.sentence(i) for i in indices]
@@ -76,7 +74,6 @@ def extremes(translated: Translated) -> Section:
 
 
 def by_length(text: Translated) -> Table:
-    """Scores by the length of the source."""
     return _by_group(
         "by_source_length",
         "By source length",

@@ -208,7 +208,6 @@ class AugmentOptions:
 
 @options_from(AugmentOptions)
 def command(**values: Any) -> None:
-    """The command line."""
     options = AugmentOptions(**values)
     options.check()
     manifest = run(options)

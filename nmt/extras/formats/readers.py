@@ -32,7 +32,6 @@ def open_parquet(config: SourceConfig, files: Files, languages: Languages) -> li
 
 
 def open_tmx(config: SourceConfig, files: Files, languages: Languages) -> list[PairSource]:
-    """Translation memories."""
     return [TmxSource(path, config.member, languages) for path in files[""]]
 
 

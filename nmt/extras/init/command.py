@@ -42,7 +42,6 @@ SIZES = (
 
 
 def print_schema() -> None:
-    """`nmt schema`."""
     print(to_json(json_schema()))
     raise typer.Exit
 
@@ -244,7 +243,6 @@ def _propose(name: str, direction: str, source: dict[str, Any], files: PairFiles
 
 
 def _model(embedding: int, decoder: int, tied: bool, dropout: tuple[float, ...]) -> dict[str, Any]:
-    """The section model."""
     return {
         "embedding_size": embedding,
         "encoder": {

@@ -68,7 +68,6 @@ class PairFiles:
 
     @property
     def has_header(self) -> bool:
-        """Whether the first row names the columns."""
         return any(column.name is not None for column in self.columns)
 
 

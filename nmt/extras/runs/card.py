@@ -105,7 +105,6 @@ def _metadata(
 
 
 def _result(facts: Mapping[str, Any], event: Mapping[str, Any]) -> dict[str, Any]:
-    """An evaluation in the metadata."""
     inputs = [_file_name(file["path"]) for file in facts["data"]["inputs"]]
     return {
         "task": {"type": "translation", "name": f"Translation {facts['direction']}"},

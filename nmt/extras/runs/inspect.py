@@ -96,7 +96,6 @@ def command(
         typer.Option("--card", help="Print a model card: Markdown, with metadata for model hubs."),
     ] = False,
 ) -> None:
-    """`nmt runs show`."""
     if as_card and as_json:
         raise typer.BadParameter("give --card or --json, not both")
     facts = run(path)

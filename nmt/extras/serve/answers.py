@@ -162,7 +162,6 @@ class TranslateTask:
     details: bool
 
     def __call__(self, requests: Sequence[tuple[Sequence[str], str]]) -> list[list[Any]]:
-        """One result for each request."""
         lines = [line for lines, _ in requests for line in lines]
         prefixes = [prefix for lines, prefix in requests for _ in lines]
         translations = iter(
@@ -266,7 +265,6 @@ class AlternativesTask:
     n: int
 
     def __call__(self, requests: Sequence[tuple[str, Sequence[str]]]) -> list[list[dict[str, Any]]]:
-        """One result for each request."""
         return [[*self._results(text, tokens)] for text, tokens in requests]
 
     def _results(self, text: str, tokens: Sequence[str]) -> Iterator[dict[str, Any]]:

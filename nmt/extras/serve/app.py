@@ -84,7 +84,6 @@ class Guard:
         self.app, self.hosts, self.max_body = app, hosts, max_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

@@ -44,7 +44,6 @@ class TensorBoard:
 
     @cached_property
     def writer(self) -> "SummaryWriter":
-        """For the event file."""
         from torch.utils.tensorboard import SummaryWriter
 
         threading.excepthook = self._report_thread
