@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +185,8 @@ TRAIN = "train -c small.yaml -o none --device cpu"
         ("translate --threshold 0.5 x", 2, "--threshold needs --align or --json"),
         ("translate --align --n-best 2 x", 2, "--align prints one alignment per sentence"),
         ("translate --align --json x", 2, "--json contains the alignment already"),
+        ("translate --score --align x", 2, "--score does not search"),
+        ("translate --score --n-best 2 x", 2, "--score does not search"),
         ("translate --device tpu x", 2, "'tpu' is not one of 'auto', 'cpu', 'cuda', 'mps'"),
         ("translate --file small.yaml x", 2, "give sentences or --file, not both"),
         ("translate One. Two. --attention x.png", 1, "a picture shows one sentence; give exactly"),
@@ -193,6 +194,7 @@ TRAIN = "train -c small.yaml -o none --device cpu"
         ("translate x -o prepared", 1, "is a folder; name a file"),
         ("translate x -o none/out.txt", 1, "no such folder"),
         ("evaluate --hypotheses small.yaml", 2, "--references"),
+        ("prepare", 2, "Missing option '--config'"),
         ("evaluate --min-bleu 99.5", 1, "is below 99.5, by "),
         (
             "train -c small.yaml -o small.yaml",
@@ -301,37 +303,6 @@ def test_translate_before_train(nmt: Run, tmp_path: Path, monkeypatch: pytest.Mo
         assert "no run under runs/ yet: run `nmt train -c CONFIG` first" in result.err
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (
-            lambda run: (run / "src.vocab.txt").unlink(),
-            "src.vocab.txt: no such file; `nmt prepare` writes it",
-        ),
-        (
-            lambda run: (run / "config.yaml").write_text("name: [", encoding="utf-8"),
-            "config.yaml, line 1, column",
-        ),
-        (
-            lambda run: (run / "tgt.vocab.txt").write_bytes(
-                b"".join((run / "tgt.vocab.txt").read_bytes().splitlines(True)[:-1])
-            ),
-            "tgt.vocab.txt: damaged, its content has changed since nmt wrote it; ",
-        ),
-        (lambda run: (run / "checkpoints" / "best.json").write_text("{}"), "best.json: damaged"),
-    ],
-)
-def test_a_damaged_run(
-    nmt: Run, inside: Path, tmp_path: Path, damage: Callable[[Path], object], message: str
-) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(inside / "runs" / "small", run)
-    damage(run)
-    result = nmt("translate", "--run", run, "Hello.")
-    assert (result.status, result.out, result.err.count("\n")) == (1, "", 1)
-    assert message in result.err
-
-
 def test_output_that_cannot_be_written(nmt: Run, inside: Path, tmp_path: Path) -> None:
     assert nmt("translate", "Hello.", "-o", "/dev/null").status == 0
     assert not Path("/dev/null").is_file()
@@ -374,21 +345,6 @@ def test_nearly_no_memory(
     assert result.err.splitlines()[-1] == (
         "nmt: out of memory; use smaller batches or a smaller model, or a machine with more memory"
     )
-
-
-@pytest.mark.parametrize("command", ["prepare", "train"])
-def test_a_configuration_with_typing_errors(nmt: Run, tmp_path: Path, command: str) -> None:
-    path = tmp_path / "typo.yaml"
-    path.write_text(
-        "name: typo\ndata: {source: {path: x}}\ntraining: {ephocs: 3, patience: many}\n",
-        encoding="utf-8",
-    )
-    result = nmt(command, "-c", path)
-    assert result.status == 1
-    assert "training.ephocs: unknown key; did you mean training.epochs?" in result.err
-    assert 'training.patience: must be a whole number; got "many"' in result.err
-    assert "no such file" in nmt(command, "-c", tmp_path / "none.yaml").err
-    assert nmt(command).status == 2
 
 
 @pytest.mark.slow

@@ -16,7 +16,6 @@ ROOT = Path(__file__).resolve().parent.parent
 CORE = [path for path in ROOT.glob("nmt/**/*.py") if "extras" not in path.parts]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OTHER_EXTRAS = {"dev", "docs"}
-IMPORTED_AS = {"pillow": "PIL"}
 REFUSE = "import sys; sys.modules.update(dict.fromkeys(['nmt.extras', *{libraries}]))\n"
 
 

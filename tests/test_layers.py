@@ -121,19 +121,6 @@ def test_a_forbidden_import_is_found(module: str, line: str) -> None:
     assert upward_imports(PACKAGE / module, line)
 
 
-@pytest.mark.parametrize(
-    ("module", "line"),
-    [
-        ("model/seq2seq.py", "from nmt.model.attention import Memory"),
-        ("training/loop.py", "from nmt.data.batches import Batch"),
-        ("cli.py", "from nmt import __version__"),
-        ("evaluation/scores.py", "import sacrebleu"),
-    ],
-)
-def test_an_allowed_import_is_accepted(module: str, line: str) -> None:
-    assert upward_imports(PACKAGE / module, line) == []
-
-
 @pytest.mark.parametrize("path", WITHOUT_TORCH, ids=name_of)
 def test_needs_no_torch(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -226,25 +226,6 @@ def test_every_line_comes_once(texts: list[str], is_ended: bool) -> None:
     assert lines == (texts if is_ended or texts[-1] else texts[:-1])
 
 
-def test_the_lines_before_a_bad_one_are_yielded() -> None:
-    batches = stream(b"a\nb\nSch\xf6n\nd\n")
-    assert next(batches) == ["a", "b"]
-    with pytest.raises(
-        DataError, match=r"^in\.txt, line 3: not UTF-8 \(invalid start byte at byte 4\)$"
-    ):
-        next(batches)
-
-
-@pytest.mark.parametrize("end", [b"", b"\n"])
-def test_a_line_without_end_does_not_fill_the_memory(end: bytes) -> None:
-    batches = stream(b"a\n" + b"x" * (3 * module.MAX_STREAMED_BYTES) + end)
-    assert next(batches) == ["a"]
-    with pytest.raises(
-        DataError, match="line 2: longer than 1,048,576 bytes; put each sentence on its own line"
-    ):
-        next(batches)
-
-
 def test_no_line_waits_for_a_later_one() -> None:
     reading, writing = os.pipe()
     with open(reading, "rb") as stream, open(writing, "wb", buffering=0) as pipe:

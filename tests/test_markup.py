@@ -40,7 +40,10 @@ INJECTED = """() => [...document.querySelectorAll("*")].filter((element) =>
   || element.textContent.startsWith("window.owned") && ["SCRIPT", "STYLE"].includes(element.tagName)
   || element.getAttribute("src") === "x").map((element) => element.outerHTML)"""
 
-Check = Callable[[Path], Page]
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_pictures() -> None:
+    """In place of that of all tests: pictures are drawn here."""
 
 
 @pytest.fixture

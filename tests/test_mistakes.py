@@ -248,8 +248,8 @@ DATA = [
         edit=lambda: write(separator=","),
     ),
     case(
-        "pairs.tsv, line 1: names of columns, not a pair; delete the line, or set `columns` to {en: "
-        "en, de: de}",
+        "pairs.tsv, line 1: names of columns, not a pair; delete the line, or set `columns` to "
+        "{en: en, de: de}",
         edit=lambda: write([["en", "de"], *ROWS]),
     ),
     case(
@@ -342,11 +342,6 @@ def test_data(nmt: Run, project: None, edit: Edit, words: tuple[str, ...], text:
     assert matches(text, result.err)
     assert not Path("new").exists()
 
-
-CC_BY = [
-    [*row, f"CC-BY 2.0 (France) Attribution: tatoeba.org #{number} (CK) & #{number + 7} (Pfirsich)"]
-    for number, row in enumerate(ROWS)
-]
 
 # What may be intended gives a warning.
 DOUBTS = [
@@ -477,7 +472,7 @@ RUN = [
         edit=lambda: shutil.rmtree("runs/toy/checkpoints"),
     ),
     case(
-        "tgt.vocab.txt: no such file; `nmt prepare` writes it",
+        "tgt.vocab.txt: no such file; `nmt prepare` writes it, and each run has a copy",
         edit=lambda: Path("runs/toy/tgt.vocab.txt").unlink(),
     ),
     case(
@@ -493,10 +488,20 @@ RUN = [
         edit=lambda: replace("runs/toy/config.yaml", "bridge:", "bridges:"),
     ),
     case(
-        "made by a newer nmt",
-        edit=lambda: replace(
-            "runs/toy/manifest.json", '"format_version": 1', '"format_version": 2'
+        "runs/toy: made by a newer nmt (format 99, this version reads 1); update nmt\n",
+        edit=both(
+            lambda: replace(
+                "runs/toy/manifest.json", '"format_version": 1', '"format_version": 99'
+            ),
+            lambda: Path("runs/toy/config.yaml").write_text("something: new\n"),
         ),
+    ),
+    case(
+        "best.json: damaged", edit=lambda: Path("runs/toy/checkpoints/best.json").write_text("{}")
+    ),
+    case(
+        "config.yaml, line 1, column",
+        edit=lambda: Path("runs/toy/config.yaml").write_text("name: ["),
     ),
     case("runs: cannot be read (Is a directory)", "--file", "runs"),
     case(
@@ -516,19 +521,6 @@ def test_run(nmt: Run, project: None, edit: Edit, words: tuple[str, ...], text: 
     result = nmt("translate", *words, stdin=b"Hello.\n")
     assert (result.status, result.out) == (1, "")
     assert text in result.err
-
-
-@pytest.mark.slow
-def test_a_run_of_another_tokenizer(nmt: Run, project: None) -> None:
-    other = ["data.prepared=lower", "tokenizer.lowercase=true"]
-    assert nmt("prepare", "-c", "c.yaml", "-q", *options(*other)).status == 0
-    assert nmt("train", "-c", "c.yaml", "-q", "-o", "runs/lower", *options(*other)).status == 0
-    result = nmt("translate", "--run", "runs/toy", "--run", "runs/lower", "Hello.")
-    assert result.status == 1
-    assert (
-        "runs/lower: its source tokenizer differs from that of runs/toy; an ensemble needs runs "
-        "on the same"
-    ) in result.err
 
 
 def test_correct_data_with_a_byte_order_mark_is_prepared_without_a_warning(

@@ -1,6 +1,5 @@
 """The sample corpus is the one of which README and docs give scores."""
 
-from collections import Counter
 from pathlib import Path
 
 from nmt.files import sha256_of
@@ -11,10 +10,3 @@ SAMPLE = Path(__file__).resolve().parent.parent / "data" / "sample" / "sample.ts
 def test_it_has_not_changed() -> None:
     digest = "8840071b671fa96364bbce56b48691d0692be31d51d564119920c9e706e7a36c"
     assert sha256_of(SAMPLE) == digest
-
-
-def test_each_sentence_stands_once() -> None:
-    pairs = [line.split("\t") for line in SAMPLE.read_text(encoding="utf-8").splitlines()]
-    assert len(pairs) == 6000
-    assert max(Counter(src for src, _ in pairs).values()) == 1
-    assert max(Counter(tgt for _, tgt in pairs).values()) == 1

@@ -5,7 +5,6 @@ translates.
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
@@ -85,12 +84,6 @@ def test_a_checkpoint_is_found_by_its_path(folder: Path, monkeypatch: pytest.Mon
     assert log_probs(Path()) == log_probs(last)
 
 
-def test_an_ensemble_of_one_thing_is_that_thing(folder: Path) -> None:
-    np.testing.assert_allclose(
-        log_probs(folder / "b", folder / "b"), log_probs(folder / "b"), rtol=1e-5
-    )
-
-
 def test_other_vocabularies_and_tokens_are_refused(folder: Path, tmp_path: Path) -> None:
     a, c, d = (folder / name for name in "acd")
     for other, what in ((c, "source vocabulary"), (d, "source tokenizer")):
@@ -118,8 +111,3 @@ def test_only_decoding_can_be_overridden(folder: Path) -> None:
         match=r"^--set model.dropout=0.5: for a trained run only decoding.KEY=VALUE can be set$",
     ):
         nmt.load(folder / "a", overrides=["model.dropout=0.5"])
-
-
-def test_what_holds_no_run_is_said(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="no run here"):
-        nmt.load(folder / "a", tmp_path)

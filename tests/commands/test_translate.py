@@ -4,14 +4,13 @@ import gc
 import json
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import pytest
 import torch
@@ -174,18 +173,6 @@ def test_each_warning_is_printed_once(nmt: Run, trained: Path) -> None:
     assert all("source in target language" in warnings[i] for i in (1, 3))
 
 
-def test_incompatible_options(nmt: Run, trained: Path) -> None:
-    for words in (
-        ["--score", "--align"],
-        ["--score", "--n-best", 2],
-        ["--align", "--n-best", 2],
-        ["--align", "--json"],
-        ["--threshold", 0.5],
-    ):
-        result = nmt("translate", "--run", trained, *words, DOG)
-        assert (result.status, result.out) == (2, "")
-
-
 def test_bad_input(nmt: Run, trained: Path, tmp_path: Path) -> None:
     output = write(tmp_path / "out.txt", "earlier")
     here = ["translate", "--run", trained, "-o", output]
@@ -219,18 +206,6 @@ def test_a_full_disk(nmt: Run, trained: Path) -> None:
     )
 
 
-def test_a_run_of_a_newer_version(nmt: Run, trained: Path, tmp_path: Path) -> None:
-    newer = Path(shutil.copytree(trained, tmp_path / "newer"))
-    manifest = json.loads((newer / "manifest.json").read_text())
-    (newer / "manifest.json").write_text(json.dumps({**manifest, "format_version": 99}))
-    (newer / "config.yaml").write_text("something: new\n")
-    result = nmt("translate", "--run", newer, DOG)
-    assert (result.status, result.err) == (
-        1,
-        f"nmt: {newer}: made by a newer nmt (format 99, this version reads 1); update nmt\n",
-    )
-
-
 def test_a_model_without_attention_cannot_align(
     nmt: Run, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,11 +220,6 @@ def test_a_model_without_attention_cannot_align(
         assert (result.status, result.err) == (1, text)
 
 
-def start(run: Path, **streams: Any) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "nmt", "translate", "--run", str(run), "--beam", "1"]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **streams)
-
-
 def line_of(stream: IO[bytes] | None) -> str:
     assert stream is not None
     assert select.select([stream], [], [], 120)[0], "nothing came"
@@ -261,7 +231,9 @@ def test_a_keyboard_is_answered_at_once(trained: Path) -> None:
     import pty
 
     keyboard, terminal = pty.openpty()
-    with start(trained, stdin=terminal) as process:
+    command = [sys.executable, "-m", "nmt", "translate", "--run", str(trained), "--beam", "1"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=terminal, stdout=pipe, stderr=pipe) as process:
         assert line_of(process.stderr) == "nmt: type a sentence, Enter translates it; Ctrl-D ends\n"
         for sentence in (DOG, "qqq"):
             os.write(keyboard, f"{sentence}\n".encode())
@@ -474,12 +446,3 @@ def test_warnings_do_not_go_to_stdout_where_stderr_is_closed(
     sys.stderr.close()  # what nmt opened in its place
     assert (result.status, result.out.count("\n")) == (0, 1)
     assert "no word of the source" not in result.out
-
-
-def test_hints_that_fit(nmt: Run, trained: Path) -> None:
-    config = trained / "config.yaml"
-    hint = (
-        "no bundle, or damaged (File is not a zip file); name the folder of a run, or a file "
-        "that `nmt share bundle` wrote"
-    )
-    assert nmt("translate", "--run", config, DOG).err == f"nmt: {config}: {hint}\n"

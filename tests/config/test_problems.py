@@ -91,7 +91,7 @@ from tests.config.examples import SECTIONS, Values, problems_of, values_with
         ),
         (
             {"tokenizer": {"kind": "charcters"}},
-            'tokenizer.kind: "charcters" is not one of words, bpe, unigram, characters; did you mean',
+            'tokenizer.kind: "charcters" is not one of words, bpe, unigram, characters; ',
         ),
         (
             {"model": {"decoder": {"kind": "transformer"}}},
@@ -101,8 +101,8 @@ from tests.config.examples import SECTIONS, Values, problems_of, values_with
         *(
             (
                 {"name": name},
-                "name: must be a name of letters, digits, '_', '.' and '-' that does not begin with "
-                f"'.' or '-'; got \"{name}\"",
+                "name: must be a name of letters, digits, '_', '.' and '-' that does not begin "
+                f"with '.' or '-'; got \"{name}\"",
             )
             for name in ("a b", "..", "a/b", "-a")
         ),

@@ -20,13 +20,11 @@ from nmt.data.corpus import (
     SequencesWriter,
     load_training_corpus,
     pack_soft_targets,
-    read_sentences,
     unpack_soft_targets,
 )
 from nmt.data.manifest import is_prepared_file
 from nmt.errors import DataError
 from nmt.files import record_checksums, sha256_of
-from nmt.lines import write_lines
 
 SENTENCES = [[5, 6, 7], [], [4]]
 
@@ -180,16 +178,6 @@ def test_a_damaged_file_is_refused(
     path.write_bytes(path.read_bytes()[:content] if isinstance(content, int) else content)
     with pytest.raises(DataError, match=rf"dev\.src.*damaged ?{message}"):
         Sequences.load(tmp_path / "dev.src")
-
-
-def test_sentences_are_lines(tmp_path: Path) -> None:
-    lines = ["Grüß Gott!", "", "a\u2028b"]
-    write_lines(tmp_path / "dev.tgt.txt", lines)
-    assert read_sentences(tmp_path, "dev", "tgt") == lines
-    with (tmp_path / "dev.tgt.txt").open("a") as file:
-        file.write("cut o")
-    with pytest.raises(DataError, match=r"dev\.tgt\.txt, line 4: the file is cut off here"):
-        read_sentences(tmp_path, "dev", "tgt")
 
 
 def write_lengths(folder: Path, stem: str, lengths: list[int]) -> None:

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from nmt.decoding.batch_runner import (
     MAX_THREADS,
-    TooLargeError,
     map_in_threads,
     run_or_split_on_oom,
 )
-from nmt.errors import DataError, lacks_memory
+from nmt.errors import lacks_memory
 
 
 @given(st.lists(st.integers(0, 9), max_size=40), st.integers(1, 40))
@@ -32,20 +31,6 @@ def test_a_batch_is_split_until_its_parts_fit(indices: list[int], capacity: int)
 
     assert run_or_split_on_oom(double, indices, "") == [2 * index for index in indices]
     assert len(sizes) <= max(1, 4 * len(indices) / capacity)
-
-
-def test_a_single_text_that_does_not_fit_is_named() -> None:
-    def refuse_seven(indices: Sequence[int]) -> list[int]:
-        if 7 in indices:
-            raise MemoryError
-        return [*indices]
-
-    with pytest.raises(
-        TooLargeError, match=r"^text 8 does not fit into memory, even alone; lower it"
-    ) as caught:
-        run_or_split_on_oom(refuse_seven, [1, 7, 3, 4], "lower it")
-    assert caught.value.index == 7
-    assert isinstance(caught.value, DataError)
 
 
 def test_other_errors_are_raised() -> None:

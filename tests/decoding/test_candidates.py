@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.candidates import (
-    Candidates,
     repeating_ids,
     sample,
     sampling_probabilities,
@@ -33,27 +32,6 @@ def test_banned_tokens_have_no_probability(seed: int, width: int, n_banned: int)
         np.testing.assert_allclose(
             candidates.log_probs[row][possible][:width], log_probs[row][expected[:width]]
         )
-
-
-def test_a_forced_token_is_the_only_candidate() -> None:
-    logits = make_scores(1, 2, 6)
-    candidates = without_banned(*topk_log_probs(logits, 3), torch.empty(2, 0, dtype=torch.long))
-    forced = candidates.force(torch.tensor([-1, 4]), logits, log_norm(logits))
-    assert torch.equal(forced.ids[0], candidates.ids[0])
-    assert torch.equal(forced.log_probs[0], candidates.log_probs[0])
-    assert forced.ids[1, 0] == 4
-    assert forced.log_probs[1].tolist() == pytest.approx(
-        [float(logits[1].log_softmax(0)[4]), -np.inf, -np.inf]
-    )
-
-
-def test_finished_hypotheses_get_no_candidates() -> None:
-    is_open = torch.tensor([[True, False], [False, True]])
-    beam = Candidates(torch.tensor([[4], [5]]), torch.tensor([[-1.0], [-2.0]])).scatter_to_beam(
-        is_open
-    )
-    assert beam.log_probs.tolist() == [[[-1], [-np.inf]], [[-np.inf], [-2]]]
-    assert beam.ids[is_open].tolist() == [[4], [5]]
 
 
 def nucleus(logits: np.ndarray, temperature: float, top_k: int | None, top_p: float) -> np.ndarray:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -148,20 +149,13 @@ def fresh_probe() -> Iterator[None]:
         probe.cache_clear()
 
 
-def _missing(*_: object) -> torch.Tensor:
-    raise AttributeError("no such operator")
-
-
-def _failing(*_: object) -> torch.Tensor:
-    raise RuntimeError("not implemented for this processor")
-
-
-def _wrong(rows: torch.Tensor, _packed: torch.Tensor, _bias: torch.Tensor | None) -> torch.Tensor:
-    return torch.zeros(len(rows), 6)
-
-
 @pytest.mark.parametrize(
-    ("name", "broken"), [("_reorder", _missing), ("_multiply", _failing), ("_multiply", _wrong)]
+    ("name", "broken"),
+    [
+        ("_reorder", Mock(side_effect=AttributeError("no such operator"))),
+        ("_multiply", Mock(side_effect=RuntimeError("not implemented for this processor"))),
+        ("_multiply", lambda rows, *_: torch.zeros(len(rows), 6)),  # a wrong product
+    ],
 )
 @pytest.mark.usefixtures("fresh_probe")
 def test_without_working_operators_products_are_ordinary(
@@ -284,6 +278,6 @@ def test_only_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("fresh_probe")
 def test_a_build_without_the_operators_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast, "_pack_int8", _missing)
+    monkeypatch.setattr(fast, "_pack_int8", Mock(side_effect=AttributeError))
     with pytest.raises(ConfigError, match="this build of torch cannot multiply 8-bit integers"):
         check_int8(torch.device("cpu"))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import DataError
-from nmt.evaluation.results import EvaluationSet, pick_across_lengths, read_files, read_texts
+from nmt.evaluation.results import EvaluationSet, pick_across_lengths, read_files
 
 
 def write(path: Path, text: str) -> Path:
@@ -40,11 +40,6 @@ def test_references_that_do_not_fit(
     with pytest.raises(DataError) as caught:
         read_files(first, [path], columns)
     assert str(caught.value) == message.format(path=path, first=first)
-
-
-def test_an_empty_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"h has only empty lines; there is nothing to score"):
-        read_texts(write(tmp_path / "h", ""))
 
 
 def test_the_digest_depends_on_every_text_and_its_position() -> None:

@@ -60,15 +60,6 @@ def test_adaptive_is_a_distribution_whose_loss_is_that_of_its_log_probs() -> Non
     assert torch.autograd.gradcheck(lambda x: output.loss(x, targets)[0], vectors.requires_grad_())
 
 
-def test_the_loss_of_an_adaptive_layer_has_the_precision_of_its_weights() -> None:
-    torch.manual_seed(1)
-    output, vectors, targets = Adaptive(8, 30), torch.randn(6, 8), torch.arange(0, 30, 5)
-    expected, _ = output.loss(vectors, targets)
-    with torch.autocast("cpu", torch.bfloat16):
-        mixed, _ = output.loss(vectors.bfloat16(), targets)
-    torch.testing.assert_close(mixed, expected, atol=0.1, rtol=0)
-
-
 def test_the_equation_of_a_word_in_a_cluster() -> None:
     """P(w) = P(its cluster | x) P(w | its cluster, x), the latter of the projected vector (Grave
     2017, 3).

@@ -80,19 +80,3 @@ def test_the_forget_gate_of_an_lstm_starts_open() -> None:
             assert parameter.tolist() == [
                 float(name.startswith("bias_ih") and H <= unit < 2 * H) for unit in range(4 * H)
             ]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_mixed_precision(name: str) -> None:
-    torch.manual_seed(1)
-    layer, inputs, state = (
-        CELLS[name].load()(6, H),
-        torch.randn(B, T, 6),
-        (torch.randn(B, H), torch.randn(B, H)),
-    )
-    before = (state[0], state[1] if layer.has_cell_state else None)
-    exact, _ = layer.run(inputs, state=before)
-    with torch.autocast("cpu", torch.bfloat16):
-        rounded = before[0].bfloat16(), None if before[1] is None else before[1].bfloat16()
-        outputs, _ = layer.run(inputs.bfloat16(), state=rounded)
-    torch.testing.assert_close(outputs.float(), exact, atol=0.1, rtol=0)

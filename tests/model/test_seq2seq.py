@@ -212,17 +212,6 @@ def test_each_sentence_follows_its_own_forcing_mask(kind: str) -> None:
     )
 
 
-def test_selecting_rows_of_memory_and_state_is_translating_those_sentences() -> None:
-    model = make("luong input feeding", "lstm")
-    src, tgt = make_batch()
-    memory = model.encode(src, SRC_LENGTHS)
-    state = model.step(tgt[:, 0], model.start(memory), memory).state
-    whole = model.step(tgt[:, 1], state, memory)
-    rows = torch.tensor([2, 0, 0])
-    selected = model.step(tgt[rows, 1], state.select(rows), memory.select(rows))
-    torch.testing.assert_close(selected.vector, whole.vector[rows])
-
-
 def test_dropout_acts_only_in_training() -> None:
     model = make("stacked", "gru", dropout=0.5)
     src, tgt = make_batch()

@@ -1,4 +1,4 @@
-"""The rows of an extra outside of nmt: each names one class or function of my_parts.py or my_text.py."""
+"""The rows of an extra outside of nmt: each names one part of my_parts.py or my_text.py."""
 
 from nmt.plugins import Command, Extra, Part
 

@@ -107,14 +107,6 @@ def test_a_changed_configuration_is_used_with_a_warning(nmt: Run, run: Path) -> 
     assert "warning" not in nmt("translate", "--run", run, SENTENCE).err
 
 
-@pytest.mark.parametrize("name", NEEDED)
-def test_a_half_copied_run_is_refused(nmt: Run, run: Path, name: str) -> None:
-    (run / name).unlink()
-    result = nmt("translate", "--run", run, SENTENCE)
-    assert (result.status, result.out) == (1, "")
-    assert result.err.startswith(f"nmt: {run / name}: ")
-
-
 def test_a_run_and_data_without_checksums_are_used(
     nmt: Run, made: Path, run: Path, tmp_path: Path
 ) -> None:

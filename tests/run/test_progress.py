@@ -76,11 +76,6 @@ def test_each_limit_ends_a_training(
     assert progress.reason_to_finish(TrainingConfig(**limits)) == reason
 
 
-def test_an_update_that_reaches_a_limit_finishes_the_training() -> None:
-    assert after_update(Progress(step=1), max_steps=3).finished is None
-    assert after_update(Progress(step=2), max_steps=3).finished == "training.max_steps=3 is reached"
-
-
 def test_max_minutes_leaves_time_for_the_last_validation() -> None:
     progress = after_update(Progress(), seconds=20, max_minutes=1).after_validation(
         1.0, 30, TrainingConfig(max_minutes=1)

@@ -89,18 +89,13 @@ def test_wrong_domains_are_errors(key: str, form: Any, message: str) -> None:
         Domain.parse(key, form)
 
 
-def domains(**space: Any) -> dict[str, Domain]:
-    return {key: Domain.parse(key, form) for key, form in space.items()}
-
-
 def test_trials_are_valid_and_different_and_more_of_them_begin_alike() -> None:
-    space = domains(
-        **{
-            "model.encoder.layers": [1, 2, 3],
-            "model.encoder.residual": [False, True],
-            "model.dropout": {"range": [0.1, 0.4]},
-        }
-    )
+    forms = {
+        "model.encoder.layers": [1, 2, 3],
+        "model.encoder.residual": [False, True],
+        "model.dropout": {"range": [0.1, 0.4]},
+    }
+    space = {key: Domain.parse(key, form) for key, form in forms.items()}
     trials = draw_trials(MINIMAL, space, 12, seed=3)
     assert [trial.number for trial in trials] == list(range(1, 13))
     assert all(

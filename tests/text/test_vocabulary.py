@@ -100,15 +100,3 @@ def test_a_damaged_file_is_refused_and_the_line_is_named(
     path.write_bytes(content.encode())
     with pytest.raises(DataError, match=message):
         Vocabulary.load(path)
-
-
-def test_a_missing_or_undecodable_file_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "src.vocab.txt"
-    with pytest.raises(
-        DataError,
-        match=r"src\.vocab\.txt: no such file; `nmt prepare` writes it, and each run has a copy",
-    ):
-        Vocabulary.load(path)
-    path.write_bytes(b"\xff\xfe")
-    with pytest.raises(DataError, match="line 1: not UTF-8"):
-        Vocabulary.load(path)

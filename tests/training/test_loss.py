@@ -14,7 +14,7 @@ from nmt.data.batches import Batch, SoftTargets, build_batch
 from nmt.model.lexical_bias import Translations
 from nmt.model.seq2seq import Decoded, Seq2Seq
 from nmt.text.vocabulary import EOS
-from nmt.training.loss import Loss, alignment_loss, coverage_loss, draw_forcing_mask
+from nmt.training.loss import Loss, alignment_loss, coverage_loss
 
 COVERAGE = {
     "embedding_size": 6,
@@ -51,13 +51,6 @@ def test_coverage_loss_follows_the_equation() -> None:
             expected += np.minimum(alpha, covered).sum()
             covered += alpha
     assert coverage_loss(decoded(attention), batch).item() == pytest.approx(expected, abs=1e-12)
-
-
-def test_coverage_loss_is_0_for_attention_once_and_1_for_twice() -> None:
-    batch = build_batch([[5, 6]], [[5, 6]])
-    once, twice = torch.eye(3).unsqueeze(0), torch.eye(3)[[0, 0, 1]].unsqueeze(0)
-    assert coverage_loss(decoded(once), batch).item() == 0
-    assert coverage_loss(decoded(twice), batch).item() == 1
 
 
 def make_with_lexicon() -> tuple[Seq2Seq, Batch]:
@@ -118,16 +111,6 @@ def test_the_objective_adds_each_term_with_its_weight(name: str) -> None:
     assert (objective - plain).item() == pytest.approx(0.5 * term.item(), abs=1e-10)
 
 
-def test_alignment_loss_is_0_where_attention_reads_the_only_translation() -> None:
-    model, batch = make_with_lexicon()
-    assert model.lexical_bias is not None
-    attention = torch.zeros(2, 5, 4)
-    attention[0, 1, 1] = attention[0, 2, 3] = attention[1, 4, 1] = 1  # 5 from 6, and both ends
-    attention[0, 0] = torch.tensor([0.5, 0, 0.5, 0])  # 4 from 5 or 7
-    loss = alignment_loss(decoded(attention, model.lexical_bias.look_up(batch.src)), batch)
-    assert loss.item() == pytest.approx(np.log(2), rel=1e-6)
-
-
 def test_soft_targets_share_the_objective_with_the_words() -> None:
     model, batch = make()
     ids = torch.stack([torch.randperm(13)[:3] for _ in range(batch.n_tokens)])
@@ -167,12 +150,3 @@ def test_padding_changes_neither_loss_nor_gradient(kind: dict[str, Any]) -> None
     assert together.item() == pytest.approx(total, abs=1e-10)
     for name, gradient in gradients.items():
         torch.testing.assert_close(gradient, model.get_parameter(name).grad, atol=1e-10, rtol=0)
-
-
-@pytest.mark.parametrize("per", ["sentence", "token"])
-def test_at_ratio_0_the_decoder_reads_no_reference(per: str) -> None:
-    forcing_mask = draw_forcing_mask(
-        build_batch([[5]] * 50, [[5] * 7] * 50), 0.0, per, torch.Generator().manual_seed(1)
-    )
-    assert forcing_mask is not None
-    assert not forcing_mask.any()

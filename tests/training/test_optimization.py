@@ -113,12 +113,14 @@ def test_the_forcing_ratio_goes_monotonically_from_start_to_end(
         assert forcing_ratio(1, config) == pytest.approx(0.9, abs=0.01)
 
 
+@pytest.mark.parametrize("ratio", [0.0, 0.3])
 @pytest.mark.parametrize("per", ["sentence", "token"])
-def test_the_share_of_forced_words_is_the_ratio(per: str) -> None:
+def test_the_share_of_forced_words_is_the_ratio(per: str, ratio: float) -> None:
     batch = build_batch([[5]] * 500, [[5] * 19] * 500)
-    forcing_mask = draw_forcing_mask(batch, 0.3, per, torch.Generator().manual_seed(1))
+    forcing_mask = draw_forcing_mask(batch, ratio, per, torch.Generator().manual_seed(1))
     assert forcing_mask is not None
     draws = 500 if per == "sentence" else 500 * 20
-    assert abs(forcing_mask.double().mean().item() - 0.3) < 4 * np.sqrt(0.3 * 0.7 / draws)
-    assert (forcing_mask == forcing_mask[:, :1]).all() == (per == "sentence")
+    limit = 4 * np.sqrt(ratio * (1 - ratio) / draws)
+    assert abs(forcing_mask.double().mean().item() - ratio) <= limit
+    assert (forcing_mask == forcing_mask[:, :1]).all() == (per == "sentence" or ratio == 0)
     assert draw_forcing_mask(batch, 1.0, per, torch.Generator()) is None

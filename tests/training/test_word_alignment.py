@@ -22,7 +22,6 @@ from nmt.errors import CheckpointError
 from nmt.model.lexical_bias import LexicalBias
 from nmt.run.checkpoint import MODEL_FILE, load_weights, read_tensors
 from nmt.run.folder import build_model, find_checkpoint, load_tokenizers, load_vocabularies
-from nmt.text.vocabulary import Vocabulary
 from nmt.training.word_alignment import LearnedLexicon, WordAligner
 from tests import toy
 from tests.conftest import Run
@@ -227,12 +226,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return toy.train(tmp_path_factory.mktemp("words"), model=model, tokenizer=SUBWORDS)
 
 
-def tokens_of(bias: LexicalBias, row: int, tgt: Vocabulary) -> set[str]:
-    """The probable translations of a row of the lexicon."""
-    likely = bias.ids[row][bias.probabilities[row] > 0.5]
-    return set(tgt.tokens(likely.tolist()))
-
-
 def test_a_word_has_the_subwords_of_its_translation(run: Path) -> None:
     config, (src, tgt) = load_config(run / "config.yaml"), load_vocabularies(run)
     src_tokenizer, tgt_tokenizer = load_tokenizers(run, config)
@@ -246,7 +239,8 @@ def test_a_word_has_the_subwords_of_its_translation(run: Path) -> None:
         expected = set(tgt_tokenizer.split(f"Der {translation}.")) - set(
             tgt_tokenizer.split("Der .")
         )
-        assert expected <= tokens_of(bias, row, tgt), word
+        likely = bias.ids[row][bias.probabilities[row] > 0.5]
+        assert expected <= set(tgt.tokens(likely.tolist())), word
     assert any(len(src_tokenizer.split(word)) > 1 for word in WORDS)
 
 
