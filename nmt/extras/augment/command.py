@@ -33,7 +33,6 @@ from nmt.extras.augment.pairs import (
     ORIGINAL,
     ORIGINS,
     SELF_TRAINING,
-    Members,
     PairFilter,
     Task,
     describe,
@@ -49,7 +48,7 @@ from nmt.extras.augment.soft_targets import write_soft_targets
 from nmt.files import explain_write_errors, replacing_folder
 from nmt.lines import read_text_lines
 from nmt.run.folder import load_vocabularies
-from nmt.run.leaks import HeldOut, PreparedData, check_teacher
+from nmt.run.leaks import HeldOut, PreparedData
 from nmt.run.load import load_model, unchanged
 
 RunsOption = list[Path] | None
@@ -239,7 +238,13 @@ def run(options: AugmentOptions) -> dict[str, Any]:
         )
     known = original.held_out.shared_with(original.pairs())
     tasks = _plan_tasks(options, original, known)
-    teachers = _find_teachers(options, original, known)
+    teachers = find_members(options.teacher or [], original, original.config.data.direction, known)
+    for teacher, _ in teachers:
+        if load_vocabularies(teacher) != original.vocabularies:
+            raise DataError(
+                f"{teacher}: its vocabularies differ from those of {original.folder}; a teacher "
+                "needs the same"
+            )
     described = describe(teachers)
     request = {
         "original": original.manifest["content"],
@@ -254,7 +259,7 @@ def run(options: AugmentOptions) -> dict[str, Any]:
     planned_time, show_bar = time.perf_counter(), is_watched() and not options.quiet
     with unchanged(teachers):
         models = [
-            load_model(*teacher).to(set_up_device(options.device)).eval() for teacher in teachers
+            load_model(*member).to(set_up_device(options.device)).eval() for member in teachers
         ]
     translate(tasks, options.overrides, options.device, show_bar=show_bar)
     # The time of translation is in the figures, with that of earlier calls.
@@ -296,24 +301,6 @@ def _existing_result(options: AugmentOptions, request: dict[str, Any]) -> dict[s
     return existing
 
 
-def _find_teachers(options: AugmentOptions, original: PreparedData, known: HeldOut) -> Members:
-    """The runs whose probabilities become soft targets.
-
-    Raises:
-        CheckpointError: a run cannot be read.
-        DataError: a run does not fit, or has dev or test sentences in its training data.
-    """
-    members = find_members(options.teacher or [])
-    for run, _ in members:
-        check_teacher(run, original, original.config.data.direction, known)
-        if load_vocabularies(run) != original.vocabularies:
-            raise DataError(
-                f"{run}: its vocabularies differ from those of {original.folder}; a teacher needs "
-                "the same"
-            )
-    return members
-
-
 def _plan_tasks(options: AugmentOptions, original: PreparedData, known: HeldOut) -> list[Task]:
     """What to translate: first all that needs forward runs, then all that needs backward runs.
 
@@ -335,20 +322,18 @@ def _plan_tasks(options: AugmentOptions, original: PreparedData, known: HeldOut)
     )
     tasks: list[Task] = []
     for side, (direction, runs, keys, path, from_pairs, from_text) in enumerate(sides):
-        members = find_members(runs or [])
+        members = find_members(runs or [], original, direction, known)
         groups = [members] if options.ensemble and members else [[member] for member in members]
-        for run, _ in members:
-            check_teacher(run, original, direction, known)
         texts: dict[str, Iterable[str]] = {}
         if groups:
             texts[from_pairs] = (pair[side] for pair in original.pairs())
         if path is not None:
             texts[from_text] = map(original.tokenizers[side].normalize, read_text_lines(path))
         for origin in (origin for origin in texts if options.counts[origin]):
-            sentences = select_sentences(texts[origin], keys, data.cleaning)
+            selected = select_sentences(texts[origin], keys, data.cleaning)
             text = path if origin == from_text else None
             tasks += [
-                make_task(origin, group, sentences, text, options.overrides, keep)
+                make_task(origin, group, selected, text, options.overrides, keep)
                 for group in groups
             ]
     return tasks
@@ -376,15 +361,14 @@ def _write_pairs(
     known_pairs = original.pairs() if counts[ORIGINAL] else ()
     pair_filter = PairFilter(known_pairs, original.held_out, original.config.data.cleaning)
     for task in tasks:
-        dropped = task.sentences.dropped.copy()
-        pairs = synthetic_pairs(task, original.tokenizers, pair_filter, dropped)
+        pairs = synthetic_pairs(task, original.tokenizers, pair_filter)
         task_tag = tag if task.origin == BACK_TRANSLATION else None
         corpus = encode_pairs(pairs, original.tokenizers, original.vocabularies, task_tag)
         parts.append((corpus, counts[task.origin]))
         part = {
             "origin": task.origin,
-            "sentences": task.sentences.n_read,
-            "dropped": dict(dropped),
+            "sentences": len(corpus) + task.dropped.total(),
+            "dropped": dict(task.dropped),
             "pairs": len(corpus),
         }
         facts.append({**part, "repeat": counts[task.origin], **task.facts})

@@ -39,7 +39,7 @@ from nmt.files import sha256_of, write_text
 from nmt.lines import read_lines
 from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import load_run_config
-from nmt.run.leaks import HeldOut
+from nmt.run.leaks import HeldOut, PreparedData, check_teacher
 from nmt.run.load import build_translator, find_run_and_checkpoint
 from nmt.text.tokenizers import SIDES, Tokenizer
 from nmt.text.vocabulary import SPECIALS, UNK
@@ -56,26 +56,18 @@ SECONDS_FILE = "seconds.txt"  # of all shards; older versions wrote a line for e
 Members = list[tuple[Path, Path]]  # (run, checkpoint) each; several translate together
 
 
-@dataclass(frozen=True)
-class Sentences:
-    """Different sentences to translate. n_read: before the selection. dropped: why others left."""
-
-    texts: list[str]
-    n_read: int
-    dropped: Counter[str]
-
-
-def select_sentences(texts: Iterable[str], held_out: Set[str], config: CleaningConfig) -> Sentences:
-    """Each different text once, in order, without those that cannot make a pair.
+def select_sentences(
+    texts: Iterable[str], held_out: Set[str], config: CleaningConfig
+) -> tuple[list[str], Counter[str]]:
+    """Each different text once, in order, without those that cannot make a pair; and how many
+    others are dropped for which reason.
 
     Args:
         held_out: keys of the dev and test sentences in this language.
     """
     selected: dict[str, None] = {}
     dropped: Counter[str] = Counter()
-    n_read = 0
     for text in texts:
-        n_read += 1
         if not text:
             dropped["empty sentence"] += 1
         elif text in selected:
@@ -88,7 +80,7 @@ def select_sentences(texts: Iterable[str], held_out: Set[str], config: CleaningC
             dropped[HELD_OUT] += 1
         else:
             selected[text] = None
-    return Sentences([*selected], n_read, dropped)
+    return [*selected], dropped
 
 
 class PairFilter:
@@ -136,35 +128,32 @@ class Task:
     """Sentences to translate, for pairs of one origin.
 
     Attributes:
+        texts: the sentences, all different. dropped: how many others there are, for which reason;
+            then also how many pairs are dropped.
         folder: of the shards; its name identifies sentences, models and decoding options.
         facts: for the manifest.
     """
 
     origin: str
     members: Members
-    sentences: Sentences
+    texts: list[str]
+    dropped: Counter[str]
     folder: Path
     facts: dict[str, Any]
 
     @property
-    def is_from_source(self) -> bool:
-        """Whether it translates from source to target."""
-        return self.origin in (FORWARD, SELF_TRAINING)
-
-    @property
     def shards(self) -> list[tuple[Path, Sequence[str]]]:
         """The files of the translations, with the sentences of each."""
-        texts, starts = self.sentences.texts, range(0, len(self.sentences.texts), SHARD_SENTENCES)
         return [
-            (self.folder / f"{number:06}.txt", texts[start : start + SHARD_SENTENCES])
-            for number, start in enumerate(starts)
+            (self.folder / f"{number:06}.txt", self.texts[start : start + SHARD_SENTENCES])
+            for number, start in enumerate(range(0, len(self.texts), SHARD_SENTENCES))
         ]
 
 
 def make_task(
     origin: str,
     members: Members,
-    sentences: Sentences,
+    selected: tuple[list[str], Counter[str]],
     text: Path | None,
     overrides: Sequence[str],
     folder: Path,
@@ -172,6 +161,7 @@ def make_task(
     """A task for the members together.
 
     Args:
+        selected: the sentences, and how many others were dropped.
         text: the file of the sentences, if they are not those of the training data.
         folder: for the translations of all tasks.
 
@@ -191,19 +181,32 @@ def make_task(
         "decoding": decoding,
         "text": None if text is None else {"path": str(text), "sha256": sha256_of(text)},
     }
-    digests = [run["sha256"] for run in runs]
-    hashed = (digests, facts["lexicon_sha256"], decoding, sentences.texts)
+    texts, dropped = selected
+    hashed = ([run["sha256"] for run in runs], facts["lexicon_sha256"], decoding, texts)
     key = hashlib.sha256(json.dumps(hashed).encode()).hexdigest()[:12]
     name = first_run.resolve().name + (f"-and-{len(members) - 1}" if len(members) > 1 else "")
-    return Task(origin, members, sentences, folder / f"{name}-{key}", facts)
+    return Task(origin, members, texts, dropped.copy(), folder / f"{name}-{key}", facts)
 
 
-def find_members(runs: Sequence[Path]) -> Members:
-    """Raises: CheckpointError if a run cannot be read, DataError if one is named twice."""
+def find_members(
+    runs: Sequence[Path], data: PreparedData, direction: str, known: HeldOut
+) -> Members:
+    """Runs with their best checkpoints.
+
+    Args:
+        data, direction, known: see `check_teacher`.
+
+    Raises:
+        CheckpointError: a run cannot be read.
+        DataError: a run is named twice, does not fit, or has dev or test sentences in its training
+            data.
+    """
     members = [find_run_and_checkpoint(run) for run in runs]
     for i, member in enumerate(members):
         if member in members[:i]:
             raise DataError(f"{member[0]}: is named twice; name each run once")
+    for run, _ in members:
+        check_teacher(run, data, direction, known)
     return members
 
 
@@ -235,7 +238,7 @@ def translate(
             translators[str(task.members)] = build_translator(
                 task.members, device=device, overrides=overrides
             )
-    total = sum(len(task.sentences.texts) for task in tasks)
+    total = sum(len(task.texts) for task in tasks)
     done = total - sum(len(texts) for shards in missing for _, texts in shards)
     with progress_bar(total=total, initial=done, unit=" sentences", disable=not show_bar) as bar:
         for number, (task, shards) in enumerate(zip(tasks, missing, strict=True), 1):
@@ -285,26 +288,24 @@ def seconds_of_shards(folder: Path) -> float:
 
 
 def synthetic_pairs(
-    task: Task,
-    tokenizers: tuple[Tokenizer, Tokenizer],
-    pair_filter: PairFilter,
-    dropped: Counter[str],
+    task: Task, tokenizers: tuple[Tokenizer, Tokenizer], pair_filter: PairFilter
 ) -> Iterator[Pair]:
-    """The pairs of a translated task that are kept. Counts the others in `dropped`.
+    """The pairs of a translated task that are kept. Counts the others in `task.dropped`.
 
     Raises:
         DataError: a shard is missing or damaged.
     """
     advice = "delete it to translate it again"
+    is_from_source = task.origin in (FORWARD, SELF_TRAINING)
     for path, shard in task.shards:
         lines = read_lines(path, needs_final_line_feed=True, advice=advice)
         if len(lines) != len(shard):
             raise DataError(f"{path}: has {len(lines)} lines instead of {len(shard)}; {advice}")
         for text, line in zip(shard, lines, strict=True):
             output, _, problem = line.partition("\t")
-            translation = tokenizers[1 if task.is_from_source else 0].normalize(output)
-            pair = (text, translation) if task.is_from_source else (translation, text)
+            translation = tokenizers[1 if is_from_source else 0].normalize(output)
+            pair = (text, translation) if is_from_source else (translation, text)
             if reason := problem or pair_filter.drop_reason(pair):
-                dropped[reason] += 1
+                task.dropped[reason] += 1
             else:
                 yield pair

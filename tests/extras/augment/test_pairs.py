@@ -44,10 +44,9 @@ PAIRS = st.lists(st.tuples(TEXTS, TEXTS), max_size=30)
 
 def test_each_sentence_is_translated_once_and_the_others_are_counted() -> None:
     texts = ["A dog.", "", "A cat.", "A dog.", "a <unk>", "x" * 21, "the test!", "A dog!"]
-    sentences = select_sentences(texts, {"thetest"}, CLEANING)
-    assert sentences.texts == ["A dog.", "A cat.", "A dog!"]
-    assert sentences.n_read == 8
-    assert sentences.dropped == {
+    selected, dropped = select_sentences(texts, {"thetest"}, CLEANING)
+    assert selected == ["A dog.", "A cat.", "A dog!"]
+    assert dropped == {
         "repeated sentence": 1,
         "empty sentence": 1,
         "unknown words": 1,
