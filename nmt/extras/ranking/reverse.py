@@ -23,64 +23,50 @@ from nmt.run.folder import load_run_config
 from nmt.run.load import build_translator, opened
 
 
-class Reranker:
-    """Gives candidates new scores.
-
-    Args:
-        backward: translates in the opposite direction.
-    """
-
-    def __init__(self, backward: Translator, options: RerankConfig) -> None:
-        self.backward, self.options = backward, options
-
-    def __call__(self, results: Sequence[Sequence[Translation]]) -> list[list[Translation]]:
-        """The candidates of each sentence with their new scores, the best first; those that are cut
-        off at the end come last.
-
-        Raises:
-            TooLargeError: a candidate does not fit into memory, even alone.
-        """
-        pairs = [(candidate.text, candidate.source) for beam in results for candidate in beam]
-        scored = iter(score_pairs(self.backward, pairs))
-        return [
-            sorted(
-                (
-                    replace(candidate, score=self._score(candidate, next(scored).log_prob))
-                    for candidate in beam
-                ),
-                key=lambda candidate: (not candidate.complete, -candidate.score),
-            )
-            for beam in results
-        ]
-
-    def _score(self, candidate: Translation, source_log_prob: float) -> float:
-        return (
-            candidate.log_prob
-            + self.options.weight * source_log_prob
-            + self.options.length_reward * len(candidate.token_log_probs)  # with <eos>
-        )
-
-
 class Ranking(Ranker):
     """Reranking, minimum Bayes risk, or the second with the scores of the first.
 
     Args:
-        reranker: None for the scores of search.
+        backward: translates in the opposite direction; None: without reranking.
     """
 
-    def __init__(self, options: DecodingConfig, reranker: Reranker | None) -> None:
-        self.options, self.reranker = options, reranker
-        run = key_of(options, "rerank", RerankConfig).run
-        self.runs = {} if run is None else {"rerank": run}
+    def __init__(self, options: DecodingConfig, backward: Translator | None) -> None:
+        self.options, self.backward = options, backward
+        self.rerank = key_of(options, "rerank", RerankConfig)
+        self.runs = {} if self.rerank.run is None else {"rerank": self.rerank.run}
 
     def __call__(self, results: Sequence[Sequence[Translation]]) -> list[list[Translation]]:
-        ranked = [[*beam] for beam in results] if self.reranker is None else self.reranker(results)
+        """The candidates of each sentence with their new scores, the best first.
+
+        Raises:
+            TooLargeError: a candidate does not fit into memory, even alone.
+        """
+        ranked = [[*beam] for beam in results]
+        if self.backward is not None:
+            ranked = self._reranked(self.backward, ranked)
         if self.options.method != "mbr":
             return ranked
-        reranked = self.reranker is not None
+        reranked = self.backward is not None
         return [
             rank_by_expected_utility(candidates, self.options, reranked=reranked)
             for candidates in ranked
+        ]
+
+    def _reranked(
+        self, backward: Translator, results: Sequence[Sequence[Translation]]
+    ) -> list[list[Translation]]:
+        """The candidates by their scores; those that are cut off at the end come last."""
+        pairs = [(candidate.text, candidate.source) for beam in results for candidate in beam]
+        scored = iter(score_pairs(backward, pairs))
+
+        def with_score(candidate: Translation) -> Translation:
+            of_source = self.rerank.weight * next(scored).log_prob
+            reward = self.rerank.length_reward * len(candidate.token_log_probs)  # with <eos>
+            return replace(candidate, score=candidate.log_prob + of_source + reward)
+
+        return [
+            sorted(map(with_score, beam), key=lambda one: (not one.complete, -one.score))
+            for beam in results
         ]
 
 
@@ -109,4 +95,4 @@ def rank(config: Config, device: DeviceName) -> Ranking | None:
             )
         keys = ("decoding.rerank.run=null", f"decoding.precision={decoding.precision}")
         backward = build_translator([member], device=device, overrides=keys)
-        return Ranking(decoding, Reranker(backward, options))
+        return Ranking(decoding, backward)

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 import yaml
 
+from nmt.config.schema import DecodingConfig
 from nmt.data.corpus import read_sentences
 from nmt.decoding.forced import score_pairs
 from nmt.decoding.translator import Translation, Translator
-from nmt.extras.ranking.keys import RerankConfig
 from nmt.extras.ranking.mbr import pairwise_chrf
-from nmt.extras.ranking.reverse import Reranker
+from nmt.extras.ranking.reverse import Ranking
 from nmt.files import read_json
 from nmt.run.load import load_translator
 from tests import toy
@@ -108,8 +108,8 @@ def test_truncated_candidates_come_last_and_empty_ones_have_a_score(
         Translation(SENTENCE, log_prob=-30.0, token_log_probs=(-30.0,)),
         replace(full, complete=False, log_prob=-1.0),
     )
-    reranker = Reranker(load_translator(runs[1]), RerankConfig(weight=1.0, length_reward=0.0))
-    first, second, last = reranker([[cut, empty, full]])[0]
+    config = DecodingConfig.model_validate({"rerank": {"weight": 1.0, "length_reward": 0.0}})
+    first, second, last = Ranking(config, load_translator(runs[1]))([[cut, empty, full]])[0]
     assert [(one.text, one.complete) for one in (first, second, last)] == [
         (full.text, True),
         ("", True),
