@@ -1,13 +1,13 @@
 """From requests to answers: a queue, one thread that translates, and its tasks."""
 
 import logging
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 from math import exp
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 from unicodedata import east_asian_width
 
 import torch
@@ -34,13 +34,9 @@ class QueueFullError(NmtError):
     """The queue has no room for a request."""
 
 
-class Task(Hashable, Protocol):
-    """Answers several requests at once: one result for each.
-
-    The requests of equal tasks may be answered together.
-    """
-
-    def __call__(self, requests: Sequence[Any], /) -> Sequence[Any]: ...
+# Answers several requests at once: one result for each. The requests of equal tasks may be answered
+# together.
+Task = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,27 +183,17 @@ class TranslateTask:
         }
 
 
-@dataclass(frozen=True)
-class Alternative:
-    """A translation that differs from a given one from some token on.
-
-    Attributes:
-        token: the first one that may differ. probability: of it, after the tokens before it.
-        translation: the best one that starts with the tokens before it and this token.
-    """
-
-    token: str
-    probability: float
-    translation: Translation
-
-
 def find_alternatives(
     translator: Translator, text: str, first_tokens: Sequence[str], n: int
-) -> list[Alternative]:
-    """The n most probable next tokens after the first ones of a translation, each with the rest.
+) -> list[tuple[str, float, Translation]]:
+    """The n most probable next tokens after the first ones of a translation.
 
     The most probable token comes first; the others have at least `MIN_PROBABILITY`. Special tokens
     are no alternatives, but `<unk>` may be among the first tokens.
+
+    Returns:
+        Each token, its probability after the tokens before it, and the best translation that starts
+        with these tokens.
 
     Raises:
         DataError: a token is not in the vocabulary, or the text is empty.
@@ -228,7 +214,7 @@ def find_alternatives(
     translations = translator.continue_prefixes([text] * len(starts), starts, 1)
     tokens = vocabulary.tokens([index for index, _ in offered])
     return [
-        Alternative(token, probability, best)
+        (token, probability, best)
         for token, (_, probability), (best, *_) in zip(tokens, offered, translations, strict=True)
     ]
 
@@ -268,16 +254,19 @@ class AlternativesTask:
         return [[*self._results(text, tokens)] for text, tokens in requests]
 
     def _results(self, text: str, tokens: Sequence[str]) -> Iterator[dict[str, Any]]:
-        first: dict[str, Alternative] = {}
-        for alternative in find_alternatives(self.run.translator, text, tokens, self.n):
+        first: dict[str, tuple[float, Translation]] = {}
+        for _, probability, best in find_alternatives(self.run.translator, text, tokens, self.n):
             # different tokens may be joined to the same text
-            first.setdefault(alternative.translation.text, alternative)
-        for alternative in first.values():
-            details = describe(alternative.translation, self.run.translator)
+            first.setdefault(best.text, (probability, best))
+        for probability, best in first.values():
+            details = describe(best, self.run.translator)
             for word in details["words"]:
                 if word["token"] == len(tokens):  # otherwise the token continues the word before
-                    probability = round(alternative.probability, DIGITS)
-                    yield {"word": word["text"], "probability": probability, "translation": details}
+                    yield {
+                        "word": word["text"],
+                        "probability": round(probability, DIGITS),
+                        "translation": details,
+                    }
 
 
 def describe(translation: Translation, translator: Translator) -> dict[str, Any]:

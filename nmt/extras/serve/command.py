@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 import typer
 import uvicorn
-from fastapi import FastAPI
 
 from nmt.commands.options import (
     BeamOption,
@@ -107,7 +106,7 @@ class ServeOptions:
 
 @options_from(ServeOptions)
 def command(**values: Any) -> None:
-    """Serve until SIGTERM or Ctrl-C.
+    """Serve until SIGTERM or Ctrl-C, then answer the requests that were accepted, and return.
 
     Raises:
         typer.BadParameter: the token is too short.
@@ -145,7 +144,22 @@ def command(**values: Any) -> None:
                 f"nmt serves {names} at http://{address}/ until Ctrl-C", flush=True
             ),
         )
-        serve(app, listener, max_seconds=options.timeout + 5)
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            log_level="error",  # a warning for each bad request would fill the disk
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # any client could name any address in them
+            timeout_graceful_shutdown=ceil(options.timeout + 5),  # seconds, from SIGTERM to the end
+            http="h11",
+            ws="none",
+        )
+        # After the last answer uvicorn raises the signal again, for the handlers that it found.
+        # These let the command end normally.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
+        uvicorn.Server(config).run([listener])
 
 
 def is_loopback(host: str) -> bool:
@@ -193,27 +207,3 @@ def load_runs(
         checker = WarningChecker(translator.tokenizers, translator.vocabularies)
         runs[name] = ServedRun(name, data.src_language, data.tgt_language, translator, checker)
     return [*runs.values()]
-
-
-def serve(app: FastAPI, listener: socket.socket, *, max_seconds: float) -> None:
-    """Answer requests until SIGTERM or Ctrl-C, then those that were accepted, and return.
-
-    Args:
-        max_seconds: from SIGTERM to the end.
-    """
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        log_level="error",  # a warning for each bad request would fill the disk
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,  # any client could name any address in them
-        timeout_graceful_shutdown=ceil(max_seconds),
-        http="h11",
-        ws="none",
-    )
-    # After the last answer uvicorn raises the signal again, for the handlers that it found. These
-    # let the command end normally.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
-    uvicorn.Server(config).run([listener])

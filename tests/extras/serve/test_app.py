@@ -365,14 +365,14 @@ def test_each_alternative_starts_with_the_given_tokens_and_its_own() -> None:
     translator = make_translator()
     for text, prefix in [("abab", ["b", "a"]), ("b", []), ("ab ab", ["▁"])]:
         alternatives = find_alternatives(translator, text, prefix, 3)
-        probabilities = [alternative.probability for alternative in alternatives]
+        probabilities = [probability for _, probability, _ in alternatives]
         assert probabilities == sorted(probabilities, reverse=True)
         assert all(probability >= MIN_PROBABILITY for probability in probabilities[1:])
-        assert len({alternative.token for alternative in alternatives}) == len(alternatives)
-        for alternative in alternatives:
-            tokens = (*prefix, alternative.token)
-            assert alternative.translation.tokens[: len(tokens)] == tokens
+        assert len({token for token, _, _ in alternatives}) == len(alternatives)
+        for token, probability, translation in alternatives:
+            tokens = (*prefix, token)
+            assert translation.tokens[: len(tokens)] == tokens
             (scored,) = score_pairs(translator, [(text, translator.tgt_tokenizer.join(tokens))])
             if scored.tokens == tokens:  # a space at the end is not part of the text
-                probability = exp(scored.token_log_probs[len(prefix)])
-                assert alternative.probability == pytest.approx(probability, rel=1e-4)
+                expected = exp(scored.token_log_probs[len(prefix)])
+                assert probability == pytest.approx(expected, rel=1e-4)
