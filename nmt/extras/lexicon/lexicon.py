@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import torch
@@ -23,9 +23,9 @@ from nmt.decoding.fast import Int8Linear, PackedLinear, linear_of, replace_submo
 from nmt.errors import ConfigError, DataError
 from nmt.files import MAX_TEXT_BYTES, warn_if_changed, write_recorded
 from nmt.lines import read_lines
-from nmt.model.interface import StepOutput, TranslationModel
+from nmt.model.interface import TranslationModel
 from nmt.model.lexical_bias import LexicalBias, Translations
-from nmt.model.output import Output, Softmax, ThresholdFn
+from nmt.model.output import Softmax
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.folder import load_vocabularies
 from nmt.text.vocabulary import SPECIALS, UNK, Vocabulary
@@ -130,7 +130,7 @@ def wrap(members: Sequence[Member], run: Path, config: Config) -> Sequence[Membe
     shortlist = Shortlist(Lexicon.load(path), *load_vocabularies(run), size)
     models = [member.model for member in members]
     model = models[0] if len(models) == 1 else Ensemble(models)
-    return [Member(members[0].trained, ShortlistModel(model, shortlist))]
+    return [Member(members[0].trained, with_shortlist(model, shortlist))]
 
 
 class Shortlist:
@@ -167,43 +167,20 @@ class Shortlist:
         )
 
 
-class ShortlistModel(TranslationModel):
-    """A model that, in search, predicts only the words of the shortlist for a batch."""
-
-    def __init__(self, model: TranslationModel, shortlist: Shortlist) -> None:
-        super().__init__()
-        self.model, self.shortlist = model, shortlist
-
-    @property
-    def vector_size(self) -> int:
-        return self.model.vector_size
-
-    @property
-    def device(self) -> torch.device:
-        return self.model.device
+def with_shortlist(model: TranslationModel, shortlist: Shortlist) -> TranslationModel:
+    """A copy of a model that, in search, predicts only the words of the shortlist for a batch. It
+    shares everything with the original.
+    """
 
     def choose_words(
-        self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]
+        sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]
     ) -> tuple[TranslationModel, Tensor]:
-        words = self.shortlist.choose(sources, chain.from_iterable(prefixes))
-        return restrict(self.model, words.to(self.device)), words
+        words = shortlist.choose(sources, chain.from_iterable(prefixes))
+        return restrict(model, words.to(model.device)), words
 
-    def encode(self, src: Tensor, src_lengths: Tensor) -> Any:
-        return self.model.encode(src, src_lengths)
-
-    def start(self, memory: Any) -> Any:
-        return self.model.start(memory)
-
-    def step(self, ids: Tensor, state: Any, memory: Any) -> StepOutput:
-        return self.model.step(ids, state, memory)
-
-    def compute_logits(self, vectors: Tensor) -> Tensor:
-        return self.model.compute_logits(vectors)
-
-    def topk_log_probs(
-        self, vectors: Tensor, k: int, threshold: ThresholdFn
-    ) -> tuple[Tensor, Tensor]:
-        return self.model.topk_log_probs(vectors, k, threshold)
+    copied = replace_submodules(model)
+    copied.choose_words = choose_words  # type: ignore[method-assign]
+    return copied
 
 
 def restrict(model: TranslationModel, ids: Tensor) -> TranslationModel:
@@ -216,26 +193,24 @@ def restrict(model: TranslationModel, ids: Tensor) -> TranslationModel:
     if isinstance(model, Ensemble):
         return Ensemble([restrict(member, ids) for member in model.members])
     assert isinstance(model, Seq2Seq)
+    if not isinstance(model.output, Softmax):
+        raise ConfigError(
+            f"decoding.shortlist: model.output {type(model.output).__name__.lower()} does not "
+            "support a shortlist; set it to 0"
+        )
+    logits: nn.Module = model.output.logits
+    if isinstance(logits, PackedLinear | Int8Linear):  # see `for_search`
+        restricted = logits.select(ids)
+    else:
+        assert isinstance(logits, nn.Linear)
+        restricted = linear_of(logits.weight[ids], logits.bias[ids])
     submodules: dict[str, nn.Module] = {
         "tgt_embedding": RestrictedEmbedding(model.tgt_embedding, ids),
-        "output": _restrict_output(model.output, ids),
+        "output": replace_submodules(model.output, logits=restricted),
     }
     if model.lexical_bias is not None:
         submodules["lexical_bias"] = RestrictedBias(model.lexical_bias, ids)
     return replace_submodules(model, **submodules)
-
-
-def _restrict_output(output: Output, ids: Tensor) -> Output:
-    if not isinstance(output, Softmax):
-        raise ConfigError(
-            f"decoding.shortlist: model.output {type(output).__name__.lower()} does not support a "
-            "shortlist; set it to 0"
-        )
-    logits: nn.Module = output.logits
-    if isinstance(logits, PackedLinear | Int8Linear):  # see `for_search`
-        return replace_submodules(output, logits=logits.select(ids))
-    assert isinstance(logits, nn.Linear)
-    return replace_submodules(output, logits=linear_of(logits.weight[ids], logits.bias[ids]))
 
 
 class RestrictedEmbedding(nn.Module):

@@ -15,7 +15,7 @@ from nmt.errors import ConfigError
 from nmt.extras.lexicon import lexicon as module
 from nmt.extras.lexicon.command import MAX_TRANSLATIONS
 from nmt.extras.lexicon.keys import DecodingKeys
-from nmt.extras.lexicon.lexicon import Entry, Lexicon, Shortlist, ShortlistModel, restrict
+from nmt.extras.lexicon.lexicon import Entry, Lexicon, Shortlist, restrict, with_shortlist
 from nmt.model.interface import TranslationModel
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, SPECIALS, UNK, Vocabulary
@@ -69,8 +69,8 @@ class Given(Shortlist):
         return self.words
 
 
-def with_words(model: TranslationModel, words: torch.Tensor) -> ShortlistModel:
-    return ShortlistModel(model, Given(words)).eval()
+def with_words(model: TranslationModel, words: torch.Tensor) -> TranslationModel:
+    return with_shortlist(model, Given(words)).eval()
 
 
 @pytest.mark.parametrize("beam", [1, 3])
