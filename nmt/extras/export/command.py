@@ -6,7 +6,7 @@ requirements.txt
 
 import logging
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -103,8 +103,12 @@ def export_run(run: Path, checkpoint: Path, output: Path, overrides: Sequence[st
                 shutil.copyfile(path, folder / path.name)
         digests = {path.name: sha256_of(path) for path in sorted(folder.iterdir())}
         write_json(folder / "settings.json", {**settings, "sha256": digests}, indent=1)
-        requirements = "".join(f"{line}\n" for line in _requirements(settings))
-        write_text(folder / "requirements.txt", requirements)
+        packages, source = "numpy\nonnxruntime\n", settings["tokenizers"]["src"]
+        if source["kind"] == "words":
+            packages += f"spacy=={source['version']}\n"
+        elif source["kind"] != "characters":
+            packages += "sentencepiece\n"
+        write_text(folder / "requirements.txt", packages)
         shutil.copyfile(translate.__file__, folder / "translate.py")
 
 
@@ -142,15 +146,6 @@ def _settings(run: Path, config: Config) -> dict[str, Any]:
         },
         "lexicon": lexicon,
     }
-
-
-def _requirements(settings: dict[str, Any]) -> Iterator[str]:
-    source = settings["tokenizers"]["src"]
-    yield from ("numpy", "onnxruntime")
-    if source["kind"] == "words":
-        yield f"spacy=={source['version']}"
-    elif source["kind"] != "characters":
-        yield "sentencepiece"
 
 
 def _quantize(path: Path) -> None:

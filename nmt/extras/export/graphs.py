@@ -6,7 +6,7 @@ after the step. Lengths and numbers of rows may differ from call to call.
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +104,18 @@ class StepGraph(nn.Module):
             ids [N, k] and logits [N, k] of the words, most probable first, the log sum exp [N] of
             all logits, the attention weights [R, S], and the tensors `next_names`.
         """
-        memory, state = _from_tensors(dict(zip(self.names, tensors, strict=True)), position)
+        given, translations = dict(zip(self.names, tensors, strict=True)), None
+        if "memory.translations" in given:
+            translations = Translations(
+                given["memory.translation_ids"], given["memory.translations"]
+            )
+        recurrent = RecurrentState(given["state.hidden"], given.get("state.cell"))
+        summary = Summary(given["memory.summary"], recurrent)  # only the bridge reads the states
+        values = given["memory.values"]
+        keys = given.get("memory.keys", values)
+        memory = Memory(values, keys, given["memory.mask"], summary, translations)
+        attention = AttentionState(position, given.get("state.coverage"))  # type: ignore[arg-type]
+        state = DecoderState(recurrent, attention, given.get("state.fed"))
         step = self.model.step(ids, state, memory)
         logits = self.compute_logits(step.vector[rows])
         best, best_ids = logits.topk(k)  # type: ignore[arg-type] # a tensor, so that the graph has it as an input
@@ -191,21 +202,6 @@ def _to_tensors(memory: Memory | None, state: DecoderState) -> dict[str, Tensor]
     tensors |= {"state.hidden": recurrent.hidden, "state.cell": recurrent.cell}
     tensors |= {"state.fed": state.fed, "state.coverage": state.attention.coverage}
     return {name: tensor for name, tensor in tensors.items() if tensor is not None}
-
-
-def _from_tensors(tensors: Mapping[str, Tensor], position: Tensor) -> tuple[Memory, DecoderState]:
-    values, translations = tensors["memory.values"], None
-    if "memory.translations" in tensors:
-        translations = Translations(
-            tensors["memory.translation_ids"], tensors["memory.translations"]
-        )
-    recurrent = RecurrentState(tensors["state.hidden"], tensors.get("state.cell"))
-    summary = Summary(tensors["memory.summary"], recurrent)  # only the bridge reads the states
-    memory = Memory(
-        values, tensors.get("memory.keys", values), tensors["memory.mask"], summary, translations
-    )
-    attention = AttentionState(position, tensors.get("state.coverage"))  # type: ignore[arg-type]
-    return memory, DecoderState(recurrent, attention, tensors.get("state.fed"))
 
 
 def _look_up(bias: LexicalBias, src: Tensor) -> Translations:

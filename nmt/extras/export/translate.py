@@ -188,28 +188,21 @@ class Translator:
         self, text: str, src_tokens: list[str], hypothesis: "Hypothesis"
     ) -> Translation:
         tokens = [self.tgt_tokens[index] for index in hypothesis.ids]
-        written = tokens
+        written = tokens.copy()
         if self.options["replace_unknown"] and UNK in hypothesis.ids:
-            written = self._replace_unknown(tokens, text, src_tokens, hypothesis.attention)
-        joined = self.tgt_tokenizer.join(written)
+            # By the most-attended word, or its translation (Luong 2015b).
+            surfaces = self.src_tokenizer.surface_forms(text, src_tokens)
+            for position, index in enumerate(hypothesis.ids):
+                if index == UNK:
+                    weights = hypothesis.attention[position, : len(src_tokens)]
+                    peak = int(weights.argmax())
+                    entry = self.lexicon.get(src_tokens[peak], SPECIALS[UNK])
+                    replacement = surfaces[peak] if entry == SPECIALS[UNK] else entry
+                    written[position] = replacement if weights.any() else ""
+        joined = self.tgt_tokenizer.join(token for token in written if token)
         return Translation(
             joined, hypothesis.score, tuple(tokens), tuple(src_tokens), hypothesis.attention
         )
-
-    def _replace_unknown(
-        self, tokens: list[str], text: str, src_tokens: list[str], attention: Array
-    ) -> list[str]:
-        """The tokens with the most-attended word, or its translation, for <unk> (Luong 2015b)."""
-        surfaces = self.src_tokenizer.surface_forms(text, src_tokens)
-        written = []
-        for token, weights in zip(tokens, attention[:, : len(src_tokens)], strict=False):
-            if token != SPECIALS[UNK]:
-                written.append(token)
-            elif weights.any():
-                peak = int(weights.argmax())
-                entry = self.lexicon.get(src_tokens[peak], SPECIALS[UNK])
-                written.append(surfaces[peak] if entry == SPECIALS[UNK] else entry)
-        return [token for token in written if token]
 
 
 class Graph:
@@ -360,7 +353,10 @@ class Search:
             ids, log_probs, attention, state = self._extend(memory, state)
             parents = self._choose(ids, log_probs, attention)
             self._finish()
-            undecided = self._undecided()
+            # Decided: no continuation scores more than this bound.
+            best = self.log_prob.max(1)
+            bound = np.minimum(best, 0) / self._length_penalty(self.max_length[self.sentence])
+            undecided = (best > -np.inf) & (bound > self.min_score[self.sentence])
             if not undecided.all():
                 self.sentence, self.log_prob = self.sentence[undecided], self.log_prob[undecided]
                 self.last_ids, parents = self.last_ids[undecided], parents[undecided]
@@ -441,13 +437,6 @@ class Search:
             if len(best) == self.n_best and best[-1].complete:
                 self.min_score[sentence] = best[-1].score
         self.log_prob = np.where(ends, -np.inf, self.log_prob)
-
-    def _undecided(self) -> Array:
-        """[b], whether the n-best list may change: no continuation scores more than the bound."""
-        best = self.log_prob.max(1)
-        bound = np.minimum(best, 0) / self._length_penalty(self.max_length[self.sentence])
-        undecided: Array = (best > -np.inf) & (bound > self.min_score[self.sentence])
-        return undecided
 
     def _length_penalty(self, length: Any) -> Any:
         base = length if self.options["length_formula"] == "power" else (5 + length) / 6
@@ -553,7 +542,13 @@ class Tokenizer:
 
     def surface_forms(self, text: str, tokens: Sequence[str]) -> list[str]:
         """The `tokens` of `text` in the upper and lower case of the text."""
-        letters, normalized = self._letters(text)
+        normalized, written = self.normalize(text), normalize(text)
+        # The characters of the text at each character of its normalized form.
+        letters = [
+            part for letter in written for part in (letter, *[""] * (len(letter.lower()) - 1))
+        ]
+        if len(letters) != len(normalized):
+            letters = list(written if len(written) == len(normalized) else normalized)
         surfaces, position = [], 0
         for token in tokens:
             plain = self.join([token])
@@ -562,24 +557,11 @@ class Tokenizer:
                 surfaces.append(token)
                 continue
             position = start + len(plain)
-            written = "".join(letters[start:position])
+            surface = "".join(letters[start:position])
             surfaces.append(
-                token.removesuffix(plain) + (written if written.lower() == plain.lower() else plain)
+                token.removesuffix(plain) + (surface if surface.lower() == plain.lower() else plain)
             )
         return surfaces
-
-    def _letters(self, text: str) -> tuple[list[str], str]:
-        """The characters of the text at each character of its normalized form, and that form."""
-        normalized = self.normalize(text)
-        letters = [
-            part
-            for letter in normalize(text)
-            for part in (letter, *[""] * (len(letter.lower()) - 1))
-        ]
-        if len(letters) == len(normalized):
-            return letters, normalized
-        plain = list(normalize(text))
-        return (plain if len(plain) == len(normalized) else list(normalized)), normalized
 
 
 def normalize(text: str) -> str:

@@ -6,7 +6,6 @@ line `count dimension`. Files are plain text or .gz.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -23,22 +22,6 @@ from nmt.text.tokenizers import JOINER, SIDES, SPACE
 from nmt.text.vocabulary import SPECIALS, Vocabulary
 
 NO_RANK = 127  # above any rank
-
-
-@dataclass(frozen=True, eq=False)
-class WordVectors:
-    """The vectors that a file has for the tokens of a vocabulary.
-
-    Attributes:
-        ids: [n], the tokens with a vector, ascending, without special tokens.
-        matrix: [n, dimension], a row for each id.
-        coverage: the share of tokens and of running words of the training data with a vector, as
-            text.
-    """
-
-    ids: npt.NDArray[np.int64]
-    matrix: npt.NDArray[np.float32]
-    coverage: str
 
 
 @torch.no_grad()
@@ -59,23 +42,31 @@ def fill(model: Seq2Seq, config: Config) -> list[str]:
         path = getattr(config.model, f"{side}_vectors")
         if path is not None:
             try:
-                vectors = load_vectors(path, vocabulary, config.model.embedding_size)
+                ids, matrix, coverage = load_vectors(path, vocabulary, config.model.embedding_size)
             except DataError as error:
                 raise DataError(f"model.{side}_vectors: {error}") from None
             weight = embedding.weight
-            scale = weight.std(correction=0).item() / float(vectors.matrix.std(dtype=np.float64))
-            rows = torch.from_numpy(vectors.matrix.astype(np.float64) * scale)
-            weight[torch.from_numpy(vectors.ids).to(weight.device)] = rows.to(weight)
-            lines.append(f"{side} vectors: {vectors.coverage}")
+            scale = weight.std(correction=0).item() / float(matrix.std(dtype=np.float64))
+            rows = torch.from_numpy(matrix.astype(np.float64) * scale)
+            weight[torch.from_numpy(ids).to(weight.device)] = rows.to(weight)
+            lines.append(f"{side} vectors: {coverage}")
     return lines
 
 
-def load_vectors(path: Path, vocabulary: Vocabulary, dimension: int) -> WordVectors:
+def load_vectors(
+    path: Path, vocabulary: Vocabulary, dimension: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], str]:
     """Read the vectors of the vocabulary's tokens; other lines take no memory.
 
     If the file lacks a token, its lower-cased form is used; then the token without the mark that a
     tokenizer put before it (for a space or for no space); then that form lower-cased. If a token
     has several vectors, the first counts. Only the numbers of vectors that are used are checked.
+
+    Returns:
+        ids: [n], the tokens with a vector, ascending, without special tokens.
+        matrix: [n, dimension], a row for each id.
+        coverage: the share of tokens and of running words of the training data with a vector, as
+            text.
 
     Raises:
         DataError: the file is missing, empty or damaged; its vectors do not have `dimension` finite
@@ -104,7 +95,7 @@ def load_vectors(path: Path, vocabulary: Vocabulary, dimension: int) -> WordVect
         f"{100 * counts[ids].sum() / max(1, counts.sum()):.1f} % of the running words, from "
         f"{path.name}"
     )
-    return WordVectors(ids, matrix[ids], coverage)
+    return ids, matrix[ids], coverage
 
 
 def _wanted(vocabulary: Vocabulary) -> dict[bytes, list[tuple[int, int]]]:

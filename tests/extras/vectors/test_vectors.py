@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.errors import DataError
-from nmt.extras.vectors.vectors import WordVectors, load_vectors
+from nmt.extras.vectors.vectors import load_vectors
 from nmt.text.tokenizers import JOINER
 from nmt.text.vocabulary import Vocabulary
 
@@ -24,10 +24,10 @@ def write(path: Path, *lines: str) -> Path:
     return path
 
 
-def rows(vectors: WordVectors) -> dict[int, list[float]]:
-    return {
-        int(index): row.tolist() for index, row in zip(vectors.ids, vectors.matrix, strict=True)
-    }
+def read(path: Path, vocabulary: Vocabulary, size: int) -> dict[int, list[float]]:
+    ids, matrix, _ = load_vectors(path, vocabulary, size)
+    assert matrix.dtype == np.float32
+    return dict(zip(ids.tolist(), matrix.tolist(), strict=True))
 
 
 MARKED = Vocabulary(["x", f"{JOINER}.", "▁Dog", "▁"], [0, 4, 3, 2, 1])
@@ -66,23 +66,22 @@ PHRASES = ["the 5 6", ". . . 1 2", "at 1 3 4"]
 def test_which_vector_a_token_gets(
     tmp_path: Path, vocabulary: Vocabulary, lines: list[str], expected: dict[int, list[float]]
 ) -> None:
-    vectors = load_vectors(write(tmp_path / "v.txt", *lines), vocabulary, 2)
-    assert rows(vectors) == expected
-    assert vectors.matrix.dtype == np.float32
+    assert read(write(tmp_path / "v.txt", *lines), vocabulary, 2) == expected
 
 
 def test_gzip_and_a_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "v.vec.gz"
     path.write_bytes(gzip.compress("\ufeffthe 1 2\nschön 3 4\n".encode()))
-    assert rows(load_vectors(path, VOCABULARY, 2)) == {THE: [1, 2], SCHOEN: [3, 4]}
+    assert read(path, VOCABULARY, 2) == {THE: [1, 2], SCHOEN: [3, 4]}
     path.write_bytes(gzip.compress(b"the 1 2\n" * 1000)[:20])
     with pytest.raises(DataError, match=r"v\.vec\.gz: is truncated or damaged"):
         load_vectors(path, VOCABULARY, 2)
 
 
 def test_coverage_counts_tokens_and_running_words(tmp_path: Path) -> None:
-    vectors = load_vectors(write(tmp_path / "v.txt", "the 1 2", "dog 3 4"), VOCABULARY, 2)
-    assert vectors.coverage == "2 of 4 tokens (50.0 %), 80.8 % of the running words, from v.txt"
+    path = write(tmp_path / "v.txt", "the 1 2", "dog 3 4")
+    _, _, coverage = load_vectors(path, VOCABULARY, 2)
+    assert coverage == "2 of 4 tokens (50.0 %), 80.8 % of the running words, from v.txt"
 
 
 TOKENS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(
@@ -109,8 +108,7 @@ def test_reads_what_was_written(
     path = tmp_path_factory.mktemp("vectors") / "v.txt"
     path.write_bytes("".join(line + ending for line in lines).encode())
     vocabulary = Vocabulary.build(dict.fromkeys(table, 1))
-    vectors = load_vectors(path, vocabulary, 3)
-    assert rows(vectors) == {
+    assert read(path, vocabulary, 3) == {
         vocabulary.ids([token])[0]: list(row) for token, row in table.items() if token in vocabulary
     }
 
