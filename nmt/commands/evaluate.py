@@ -335,8 +335,9 @@ def score_system(
             TokenizerConfig(kind="words"), system.config.data.tgt_language, "tgt", system.folders[0]
         )
     scores = _score_outputs(outputs, text, metrics, options, tokenizer, lowercase=lowercase)
-    pairs = list(zip(text.sources or [], text.references[0], strict=True))
-    forced = score_pairs(system.translator, pairs)
+    forced = score_pairs(
+        system.translator, list(zip(text.sources or [], text.references[0], strict=True))
+    )
     n_tokens = sum(len(pair.token_log_probs) for pair in forced)
     loss = -sum(pair.log_prob for pair in forced) / n_tokens
     evaluation = Evaluation(system.describe(text), text, outputs, facts, *scores, loss)

@@ -183,7 +183,7 @@ def _find_inputs(config: Config) -> tuple[dict[str, dict[str, list[Path]]], list
                 with explain_read_errors(path, f"; check the path under data.{key}"):
                     size, sha256 = path.stat().st_size, sha256_of(path)
                 name = role if len(found) == 1 else f"{role} {number}"
-                inputs.append(Input(name, path, size, sha256))
+                inputs.append(Input(role=name, path=str(path), bytes=size, sha256=sha256))
                 if source.sha256 and sha256 != source.sha256.lower():
                     remedy = "" if source.path else "; delete it to download it again"
                     raise DataError(

@@ -219,8 +219,9 @@ def open_input(sentences: Sequence[str], file: Path | None) -> InputTexts:
         if sys.stdin is None:
             raise DataError("stdin is closed; give sentences or --file")
         stream: Any = sys.stdin.buffer
-        lines = _read_lines(stream, "stdin")
-        return InputTexts(lines, "stdin", "line", is_keyboard=stream.isatty())
+        return InputTexts(
+            _read_lines(stream, "stdin"), "stdin", "line", is_keyboard=stream.isatty()
+        )
     try:
         return InputTexts(_read_lines(file.open("rb"), str(file)), str(file), "line")
     except OSError as error:
@@ -317,8 +318,10 @@ def _score(translator: Translator, texts: Sequence[str]) -> list[ScoredPair]:
     for index, text in enumerate(texts):
         sentence, *translations = text.split("\t")
         if len(translations) != 1:
-            advice = "write the sentence, one tab, and its translation"
-            raise TextError(index, f"found {len(translations)} tabs; {advice}")
+            raise TextError(
+                index,
+                f"found {len(translations)} tabs; write the sentence, one tab, and its translation",
+            )
         pairs.append((sentence, translations[0]))
     return score_pairs(translator, pairs)
 

@@ -223,8 +223,10 @@ def read_batches(corpus: Corpus, plan: Sequence[NDArray[np.int64]]) -> Iterator[
                 unpack_soft_targets(corpus.soft_targets[i], len(corpus.tgt[i]) + 1) for i in indices
             ]
             ids, probabilities = (np.concatenate(parts) for parts in zip(*soft, strict=True))
-            soft_targets = SoftTargets(torch.from_numpy(ids), torch.from_numpy(probabilities))
-            batch = replace(batch, soft_targets=soft_targets)
+            batch = replace(
+                batch,
+                soft_targets=SoftTargets(torch.from_numpy(ids), torch.from_numpy(probabilities)),
+            )
         yield batch
 
 

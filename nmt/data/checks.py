@@ -101,7 +101,15 @@ def find_shift(pairs: Sequence[Pair]) -> int:
     usual = float(np.median([one[0] - other[0] for one, other in zip(src, tgt, strict=True)]))
 
     def similarity(shift: int) -> npt.NDArray[np.float64]:
-        return np.array([_similarity(src[row], tgt[row + shift], usual) for row in rows])
+        shifted = [(src[row], tgt[row + shift]) for row in rows]
+        return np.array(
+            [
+                -2 * abs(one[0] - other[0] - usual)
+                + (one[1] == other[1])
+                + min(2, len(one[2] & other[2]))
+                for one, other in shifted
+            ]
+        )
 
     present, z_scores = similarity(0), {}
     for shift in (*range(-MAX_SHIFT, 0), *range(1, MAX_SHIFT + 1)):
@@ -120,13 +128,6 @@ def _traits(text: str) -> tuple[float, str, frozenset[str]]:
         text[-1:] if text[-1:] in "?!.:…" else "",
         frozenset(_WORD.findall(text.lower())),
     )
-
-
-def _similarity(
-    src: tuple[float, str, frozenset[str]], tgt: tuple[float, str, frozenset[str]], usual: float
-) -> float:
-    """Of two `_traits`; `usual`: the usual difference of the lengths' logarithms."""
-    return -2 * abs(src[0] - tgt[0] - usual) + (src[1] == tgt[1]) + min(2, len(src[2] & tgt[2]))
 
 
 def check_encoding(

@@ -164,8 +164,11 @@ class Corpus:
 
     def selection(self, ranges: Sequence[tuple[int, int]]) -> "Corpus":
         """The pairs of some ranges, see `Sequences.selection`."""
-        soft_targets = self.soft_targets and self.soft_targets.selection(ranges)
-        return Corpus(self.src.selection(ranges), self.tgt.selection(ranges), soft_targets)
+        return Corpus(
+            self.src.selection(ranges),
+            self.tgt.selection(ranges),
+            self.soft_targets and self.soft_targets.selection(ranges),
+        )
 
     def __len__(self) -> int:
         return len(self.src)
@@ -257,8 +260,9 @@ class _ShardWriter:
 
     def _write_header(self, n_ids: int) -> None:
         """NumPy leaves room for a larger number, so the header keeps its size."""
-        header = {"descr": "<i4", "fortran_order": False, "shape": (n_ids,)}
-        np.lib.format.write_array_header_1_0(self._file, header)
+        np.lib.format.write_array_header_1_0(
+            self._file, {"descr": "<i4", "fortran_order": False, "shape": (n_ids,)}
+        )
 
 
 def _shard_stems(stem: Path, count: int) -> list[Path]:

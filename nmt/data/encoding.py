@@ -146,8 +146,7 @@ def write_ids(
     with SequencesWriter(stem, side.n_sentences) as writer, side.path.open("rb") as file:
         for chunks in chunked(side.lengths, max(1, BLOCK_SENTENCES // CHUNK_ROWS)):
             lengths = np.concatenate(chunks)
-            numbers = np.frombuffer(file.read(int(lengths.sum()) * 4), np.int32)
-            ids = ids_of_numbers[numbers]
+            ids = ids_of_numbers[np.frombuffer(file.read(int(lengths.sum()) * 4), np.int32)]
             n_known += int(np.count_nonzero(ids != UNK))
             writer.write(ids, lengths)
             advance(len(lengths))

@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -51,19 +50,11 @@ SHARD_FILE = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Input:
+class Input(BaseModel):
     """A file with sentence pairs. role: the key of the configuration that names it, for example
     "source" or "dev.en".
     """
 
-    role: str
-    path: Path
-    bytes: int
-    sha256: str
-
-
-class _Input(BaseModel):
     role: str
     path: str
     bytes: int
@@ -78,10 +69,8 @@ class _Vocabulary(BaseModel):
     size: int
 
 
-class _Manifest(BaseModel):
-    """What is used of a manifest."""
-
-    inputs: list[_Input]
+class _Manifest(BaseModel):  # what is used of one
+    inputs: list[Input]
     config: dict[str, Any]
     files: dict[str, int]
     content: str
@@ -149,7 +138,7 @@ def write_manifest(
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "nmt_version": __version__,
-        "inputs": [{**asdict(file), "path": str(file.path)} for file in inputs],
+        "inputs": [file.model_dump() for file in inputs],
         "config": {key: value for key, value in config.to_dict().items() if key in SECTIONS},
         **figures,
         "files": {path.name: path.stat().st_size for path in paths},

@@ -103,7 +103,14 @@ def run_pipeline(job: Job) -> dict[str, Any]:
     token_counts, vocabulary = _encode(job, splits, tokenizers, given_vocabularies)
     signatures, ceiling = _tokenizer_ceiling(job, splits["dev"], tokenizers)
     shutil.rmtree(job.scratch)
-    counts = _count_pairs(total, held_out, is_kept)
+    repaired = sum((source.tally.repaired for source in held_out.values()), total.repaired)
+    counts: dict[str, Any] = {
+        "read": total.read,
+        "kept": int(np.count_nonzero(is_kept)),
+        "dropped": {reason: total.dropped[reason] for reason in DROP_REASONS},
+        "repaired": {repair: repaired[repair] for repair in REPAIRS},
+        "unreadable_lines": total.lines,
+    }
     if config.data.sources is not None:
         counts["sources"] = _count_by_source(sources, splits, is_kept)
     return {
@@ -202,9 +209,8 @@ def _keep_pairs(pairs: Pairs, config: Config, dropped: dict[str, int]) -> Mask:
     """Which pairs are kept: none twice, at most `data.max_pairs`. `dropped` counts the others."""
     fingerprints = pairs.fingerprints("pair")
     is_first = splitting.find_first(fingerprints)
-    is_kept = is_first
+    is_kept = is_first.copy()
     if config.data.max_pairs is not None:
-        is_kept = is_first.copy()
         is_kept[is_first] = splitting.sample_pairs(
             fingerprints[is_first], config.data.max_pairs, config.data.split.seed, "max_pairs"
         )
@@ -374,17 +380,6 @@ def _tokenizer_ceiling(
     }
     signatures = {side: signature for side, (signature, _) in results.items()}
     return signatures, job.score(results["tgt"][1], references)
-
-
-def _count_pairs(total: Tally, held_out: Mapping[str, Source], is_kept: Mask) -> dict[str, Any]:
-    repaired = sum((source.tally.repaired for source in held_out.values()), total.repaired)
-    return {
-        "read": total.read,
-        "kept": int(np.count_nonzero(is_kept)),
-        "dropped": {reason: total.dropped[reason] for reason in DROP_REASONS},
-        "repaired": {repair: repaired[repair] for repair in REPAIRS},
-        "unreadable_lines": total.lines,
-    }
 
 
 def _count_by_source(

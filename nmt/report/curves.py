@@ -154,13 +154,12 @@ def _draw_panel(axes: "Axes", panel: str, curves: Mapping[str, Points]) -> None:
                 label=name,
             )
     if panel == "loss":
-        above = (0.5, 1.0)
         axes.legend(
             fontsize=12,
             labelcolor=INK,
             frameon=False,
-            loc="lower center",
-            bbox_to_anchor=above,
+            loc="lower center",  # above the axes
+            bbox_to_anchor=(0.5, 1.0),
             borderaxespad=0.2,
             ncols=2,
         )

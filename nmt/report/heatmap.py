@@ -83,7 +83,17 @@ def _figure(
     axes.invert_yaxis()
     _label(axes, source, output, cell)
     if weights.size <= MAX_CELLS_WITH_VALUES:
-        _write_values(axes, weights, cell)
+        for (row, column), weight in np.ndenumerate(weights):
+            if weight >= MIN_VALUE:
+                axes.text(
+                    column + 0.5,
+                    row + 0.5,
+                    f"{weight:.2f}",
+                    ha="center",
+                    va="center",
+                    fontsize=0.23 * cell * POINTS_PER_INCH,
+                    color="white" if weight > 0.55 else INK,
+                )
     scale_height = float(np.clip(height, 0.9, 2.6))
     scale = figure.add_axes(
         (1 + 0.28 / width, 1 - scale_height / height, 0.11 / width, scale_height / height)
@@ -121,21 +131,6 @@ def _label(axes: "Axes", source: Sequence[str], output: Sequence[str], cell: flo
     )
     axes.tick_params(length=0, pad=4)
     axes.spines[:].set_visible(False)
-
-
-def _write_values(axes: "Axes", weights: NDArray[np.floating[Any]], cell: float) -> None:
-    for (row, column), weight in np.ndenumerate(weights):
-        if weight >= MIN_VALUE:
-            color = "white" if weight > 0.55 else INK
-            axes.text(
-                column + 0.5,
-                row + 0.5,
-                f"{weight:.2f}",
-                ha="center",
-                va="center",
-                fontsize=0.23 * cell * POINTS_PER_INCH,
-                color=color,
-            )
 
 
 def _shorten(token: str) -> str:

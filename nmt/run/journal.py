@@ -51,10 +51,21 @@ class Journal:
                 f"{self.path}: larger than {MAX_TEXT_BYTES:,} bytes; this is no journal"
             )
         lines = self.path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
-        events = [value for line in lines if (value := _parse(line)) is not None]
+        events: list[dict[str, Any]] = []
+        for line in lines:
+            with suppress(ValueError, RecursionError):
+                value = json.loads(line)
+                if (
+                    isinstance(value, dict)
+                    and isinstance(value.get("event"), str)
+                    and isinstance(value.get("step"), int)
+                    and 0 <= value["step"] <= MAX_STEP
+                ):
+                    events.append(value)
         if n_damaged := len(lines) - len(events):
-            text = f"{self.path}: damaged lines left out: {n_damaged}"
-            warnings.warn(text, NmtWarning, stacklevel=2)
+            warnings.warn(
+                f"{self.path}: damaged lines left out: {n_damaged}", NmtWarning, stacklevel=2
+            )
         return events
 
     def rewind(self, step: int) -> None:
@@ -62,16 +73,3 @@ class Journal:
         kept = [event for event in self.read() if event["step"] <= step]
         lines = (json.dumps(event, ensure_ascii=False) + "\n" for event in kept)
         write_text(self.path, "".join(lines))
-
-
-def _parse(line: str) -> dict[str, Any] | None:
-    with suppress(ValueError, RecursionError):
-        value = json.loads(line)
-        if (
-            isinstance(value, dict)
-            and isinstance(value.get("event"), str)
-            and isinstance(value.get("step"), int)
-            and 0 <= value["step"] <= MAX_STEP
-        ):
-            return value
-    return None

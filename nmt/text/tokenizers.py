@@ -224,8 +224,10 @@ class SubwordTokenizer(Tokenizer):
         """Raises: DataError if `model` is missing or damaged."""
         import sentencepiece
 
-        version = f"sentencepiece:{sentencepiece.__version__}"
-        super().__init__(config, f"{version}|lang:{language}|size:{config.size}")
+        super().__init__(
+            config,
+            f"sentencepiece:{sentencepiece.__version__}|lang:{language}|size:{config.size}",
+        )
         if not model.is_file():
             raise DataError(
                 f"{model}: no such file; `nmt prepare` writes this subword model, and each run has "
@@ -243,8 +245,9 @@ class SubwordTokenizer(Tokenizer):
                 self._model.id_to_piece(index)  # UnicodeDecodeError where a piece is damaged
         except (OSError, RuntimeError, UnicodeDecodeError) as error:
             pass_on_lack_of_memory(error)
-            reason = _first_line(error)
-            raise DataError(f"{model}: not a readable subword model ({reason})") from None
+            raise DataError(
+                f"{model}: not a readable subword model ({_first_line(error)})"
+            ) from None
         check_content(model, "`nmt prepare` writes it, and each run has a copy")
 
     def split_all(self, texts: Sequence[str]) -> list[list[str]]:

@@ -63,18 +63,19 @@ class Console(AbstractContextManager["Console"]):
         where = f"{event.device}, {event.n_threads} thread{'s' * (event.n_threads > 1)}"
         where += f", {event.precision}" if event.precision != "float32" else ""
         where += f", in {event.n_processes} processes" if event.n_processes > 1 else ""
-        sizes = f"{event.n_parameters:,} parameters, {event.n_pairs:,} pairs"
-        self._write(f"{event.folder}: {sizes}, on {where}")
+        self._write(
+            f"{event.folder}: {event.n_parameters:,} parameters, {event.n_pairs:,} pairs, "
+            f"on {where}"
+        )
         if event.step:
             self._write(f"resuming from step {event.step}")
 
     def _step(self, event: StepEvent) -> None:
         """A bar that moves with each update or, where there is none, a line for each interval."""
-        figures = (
-            f"loss {event.loss:.3f}  perplexity {event.perplexity:.1f}  "
-            f"{event.tokens_per_second:,.0f} tokens/s"
+        line = (
+            f"step {event.step}  epoch {event.epoch}  loss {event.loss:.3f}  "
+            f"perplexity {event.perplexity:.1f}  {event.tokens_per_second:,.0f} tokens/s"
         )
-        line = f"step {event.step}  epoch {event.epoch}  {figures}"
         if sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown"):
             if self.bar is None:  # a training that continues begins in the middle
                 self.bar = progress_bar(total=1.0, initial=event.fraction, bar_format=BAR_FORMAT)
@@ -85,10 +86,10 @@ class Console(AbstractContextManager["Console"]):
 
     def _validation(self, event: ValidationEvent) -> None:
         result = event.result
-        figures = (
-            f"dev loss {result.loss:.3f}  perplexity {result.perplexity:.2f}  {result.scores_text}"
+        self._write(
+            f"step {event.step}  validation  dev loss {result.loss:.3f}  "
+            f"perplexity {result.perplexity:.2f}  {result.scores_text}  ({event.seconds:.0f} s)"
         )
-        self._write(f"step {event.step}  validation  {figures}  ({event.seconds:.0f} s)")
         if (sample := result.middle_sample) is not None:
             self._write(indent(str(sample), "    "))
 
@@ -97,9 +98,10 @@ class Console(AbstractContextManager["Console"]):
         self.__exit__()
         folder, progress = event.folder, event.progress
         if self._has_begun:
-            minutes = progress.seconds / 60
-            done = f"done after {progress.step} steps and {minutes:.1f} minutes"
-            self._write(f"{done}: {progress.finished}")
+            self._write(
+                f"done after {progress.step} steps and {progress.seconds / 60:.1f} minutes: "
+                f"{progress.finished}"
+            )
             self._write(f'next: nmt evaluate {folder}    nmt translate --run {folder} "..."')
         else:
             reason = progress.finished or "nothing is left to do"

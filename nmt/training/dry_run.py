@@ -36,8 +36,9 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     """
     check_prepared(config)
     torch_device = set_up_device(device)
-    precision = choose_precision(config.training.precision, torch_device)
-    training = config.training.model_copy(update={"precision": precision})
+    training = config.training.model_copy(
+        update={"precision": choose_precision(config.training.precision, torch_device)}
+    )
     config = config.model_copy(update={"training": training})
     if training.threads:
         torch.set_num_threads(training.threads)

@@ -161,17 +161,18 @@ class RunRecord(Record):
         opened = [open_one(self.folder, self.config, step) for open_one in hooks("listener")]
         self.listeners += [listener for listener in opened if listener is not None]
         self._validator = Validator(self.model, self.config, self.folder)
-        begun = BeginEvent(
-            folder=self.folder,
-            n_parameters=sum(parameter.numel() for parameter in training.model.parameters()),
-            n_pairs=len(training.corpus),
-            device=str(training.device),
-            precision=self.config.training.precision,
-            n_threads=torch.get_num_threads(),
-            n_processes=training.world.size,
-            step=step,
+        self._tell(
+            BeginEvent(
+                folder=self.folder,
+                n_parameters=sum(parameter.numel() for parameter in training.model.parameters()),
+                n_pairs=len(training.corpus),
+                device=str(training.device),
+                precision=self.config.training.precision,
+                n_threads=torch.get_num_threads(),
+                n_processes=training.world.size,
+                step=step,
+            )
         )
-        self._tell(begun)
         for note in training.notes:
             self._tell(MessageEvent(note))
         self._start_time = time.monotonic() - training.progress.seconds
@@ -270,7 +271,8 @@ class RunRecord(Record):
 def describe_skipped(update: Update, outcome: Outcome) -> str:
     """Why an update was skipped, and which pairs it had."""
     first = ", ".join(map(str, update.pairs[:5]))
-    pairs = f"{len(update.pairs)} pairs, first {first}"
-    where = f"epoch {update.epoch + 1}, batch {update.batch + 1}: {pairs}"
-    values = f"the loss ({outcome.objective:g}) or its gradient ({outcome.gradient_norm:g})"
-    return f"step {update.step}: {values} is not finite; update skipped ({where})"
+    return (
+        f"step {update.step}: the loss ({outcome.objective:g}) or its gradient "
+        f"({outcome.gradient_norm:g}) is not finite; update skipped (epoch {update.epoch + 1}, "
+        f"batch {update.batch + 1}: {len(update.pairs)} pairs, first {first})"
+    )

@@ -97,8 +97,7 @@ def start_training(
     checkpoint = world.broadcast(checkpoint)
     if checkpoint is not None:
         progress = load_training(checkpoint, model, training.optimizer, training.averaged)
-        finished = progress.reason_to_finish(config.training)
-        training.progress = replace(progress, finished=finished)
+        training.progress = replace(progress, finished=progress.reason_to_finish(config.training))
     if world.is_first and training.progress.finished is None:
         journal, step = Journal(folder / JOURNAL_FILE), training.progress.step
         journal.rewind(step if step else -1)  # what comes later is of a training that was cut short
@@ -197,8 +196,10 @@ def _copy_parent(model: Seq2Seq, config: Config, run: Path) -> Origin:
     n_reused = sum(reused.values())
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     new = [name for name, each in model.named_parameters() if id(each) not in reused]
-    share = f"{n_reused:,} of {n_parameters:,} parameters ({100 * n_reused / n_parameters:.1f} %)"
-    note = f"starts from {run}, {checkpoint.name}: {share}"
+    note = (
+        f"starts from {run}, {checkpoint.name}: {n_reused:,} of {n_parameters:,} parameters "
+        f"({100 * n_reused / n_parameters:.1f} %)"
+    )
     note += f"; new: {', '.join(new)}" if new else ""
-    sizes = {"reused": n_reused, "parameters": n_parameters, "new": new}
-    return note, "start", {"run": str(run), "checkpoint": checkpoint.name, **sizes}
+    source = {"run": str(run), "checkpoint": checkpoint.name}
+    return note, "start", {**source, "reused": n_reused, "parameters": n_parameters, "new": new}

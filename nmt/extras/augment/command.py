@@ -275,9 +275,7 @@ def run(options: AugmentOptions) -> dict[str, Any]:
         seconds = time.perf_counter() - start_time
         seconds += sum(map(seconds_of_shards, {task.folder for task in tasks}))
         figures |= {"seconds": round(seconds, 2), "peak_memory": peak_memory()}
-        inputs = [
-            Input(**{**each, "path": Path(each["path"])}) for each in original.manifest["inputs"]
-        ]
+        inputs = [Input(**each) for each in original.manifest["inputs"]]
         manifest = write_manifest(building, original.config, inputs, figures)
     return {**manifest, "folder": str(options.output), "already_prepared": False}
 
