@@ -24,7 +24,7 @@ from nmt.extras.init.inspection import (
 from nmt.files import explain_write_errors, write_text
 from nmt.report.table import label_rows
 
-SCHEMA_FILE, DIALECT = "schema.json", "https://json-schema.org/draft/2020-12/schema"
+SCHEMA_FILE = "schema.json"
 MIN_PAIRS = 200
 UNSPACED = ("zh", "ja", "th", "lo", "my", "km")  # languages without spaces between words
 
@@ -51,39 +51,36 @@ def _print_schema(is_wanted: bool) -> None:
         print_schema()
 
 
-Folder = Annotated[
-    Path, typer.Argument(help="Folder to write; . is the current one.", metavar="DIR")
-]
-Data = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--data",
-        help="Table with a pair per line (tabs, commas; also .gz, .zip); or, given twice, "
-        "two files with a sentence per line.",
-        metavar="FILE",
-    ),
-]
-Direction = Annotated[
-    str | None,
-    typer.Option(
-        "--direction",
-        help="Source and target language, for example en-de. Default: as the data looks.",
-        metavar="A-B",
-    ),
-]
-PrintSchema = Annotated[
-    bool,
-    typer.Option(
-        "--schema",
-        help="Only print the JSON schema of configurations, for editors.",
-        is_eager=True,
-        callback=_print_schema,
-    ),
-]
-
-
 def command(
-    folder: Folder, data: Data = None, direction: Direction = None, _schema: PrintSchema = False
+    folder: Annotated[
+        Path, typer.Argument(help="Folder to write; . is the current one.", metavar="DIR")
+    ],
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--data",
+            help="Table with a pair per line (tabs, commas; also .gz, .zip); or, given twice, "
+            "two files with a sentence per line.",
+            metavar="FILE",
+        ),
+    ] = None,
+    direction: Annotated[
+        str | None,
+        typer.Option(
+            "--direction",
+            help="Source and target language, for example en-de. Default: as the data looks.",
+            metavar="A-B",
+        ),
+    ] = None,
+    _schema: Annotated[
+        bool,
+        typer.Option(
+            "--schema",
+            help="Only print the JSON schema of configurations, for editors.",
+            is_eager=True,
+            callback=_print_schema,
+        ),
+    ] = False,
 ) -> None:
     """Write a project; no file is replaced. Without data, it has the sample that comes with nmt.
 
@@ -157,13 +154,13 @@ def _start_with_data(
             for row in read_rows(files.paths[0], files.separator)
         )
     values = _propose(name, direction or "-".join(languages), source, files)
-    config_from_dict(values)
     text = (
         f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
         f"# Written by `nmt init` for {files.n_pairs:,} pairs. Every value is a proposal; "
         f"`nmt init --schema` lists all keys.\n{comment(to_yaml(values))}"
     )
-    return _found(files, languages, values), {f"{name}.yaml": text, **tables}
+    found = _found(files, languages, config_from_dict(values))
+    return found, {f"{name}.yaml": text, **tables}
 
 
 def _languages(files: PairFiles, direction: str | None) -> tuple[str, str]:
@@ -220,7 +217,31 @@ def _propose(name: str, direction: str, source: dict[str, Any], files: PairFiles
             "kind": "unigram" if unspaced else "bpe",
             "size": max(subwords, 2 * n_characters),
         },
-        "model": _model(embedding, decoder, tied, dropout),
+        "model": {
+            "embedding_size": embedding,
+            "encoder": {
+                "cell": "lstm",
+                "hidden_size": embedding,
+                "layers": 1,
+                "bidirectional": True,
+            },
+            "attention": {"score": "general", "scaled": True},
+            "decoder": {
+                "kind": "gnmt",
+                "cell": "lstm",
+                "hidden_size": decoder,
+                "layers": 2,
+                "readout": "deep",
+                "readout_size": embedding if tied else decoder,
+            },
+            "tie_embeddings": "target" if tied else "none",
+            "lexical_bias": 20,
+            "lexical_words": 40000,
+            "dropout": dropout[0],
+            "src_embedding_dropout": dropout[1],
+            "tgt_embedding_dropout": 0.1,
+            "encoder_output_dropout": dropout[2],
+        },
         "training": {
             "epochs": 100,
             "max_steps": steps,
@@ -242,39 +263,11 @@ def _propose(name: str, direction: str, source: dict[str, Any], files: PairFiles
     }
 
 
-def _model(embedding: int, decoder: int, tied: bool, dropout: tuple[float, ...]) -> dict[str, Any]:
-    return {
-        "embedding_size": embedding,
-        "encoder": {
-            "cell": "lstm",
-            "hidden_size": embedding,
-            "layers": 1,
-            "bidirectional": True,
-        },
-        "attention": {"score": "general", "scaled": True},
-        "decoder": {
-            "kind": "gnmt",
-            "cell": "lstm",
-            "hidden_size": decoder,
-            "layers": 2,
-            "readout": "deep",
-            "readout_size": embedding if tied else decoder,
-        },
-        "tie_embeddings": "target" if tied else "none",
-        "lexical_bias": 20,
-        "lexical_words": 40000,
-        "dropout": dropout[0],
-        "src_embedding_dropout": dropout[1],
-        "tgt_embedding_dropout": 0.1,
-        "encoder_output_dropout": dropout[2],
-    }
-
-
-def _found(files: PairFiles, languages: tuple[str, str], values: dict[str, Any]) -> dict[str, str]:
+def _found(files: PairFiles, languages: tuple[str, str], config: Config) -> dict[str, str]:
     """What the data looks like, and what the configuration proposes for it."""
     facts = {"data": f"{' and '.join(map(str, files.paths))}: {files.n_pairs:,} pairs"}
     if files.separator:
-        header = "with" if files.has_header else "no"
+        header = "with" if any(column.name for column in files.columns) else "no"
         facts["data"] += f", separated by {SEPARATORS[files.separator]}, {header} header"
         facts["columns"] = ", ".join(
             f"{column.number} {language} {json.dumps(column.example, ensure_ascii=False)}"
@@ -282,21 +275,15 @@ def _found(files: PairFiles, languages: tuple[str, str], values: dict[str, Any])
         )
     else:
         facts["languages"] = ", ".join(languages)
-    data, tokenizer, model, training = (
-        values[section] for section in ("data", "tokenizer", "model", "training")
-    )
+    model, training, split = config.model, config.training, config.data.split
     return {
         **facts,
-        "direction": data["direction"],
-        "split": "{dev:,} pairs for dev, {test:,} for test, the others for training".format(
-            **data["split"]
-        ),
-        "tokenizer": f"{tokenizer['kind']}, {tokenizer['size']:,} subwords per language",
-        "model": f"embeddings {model['embedding_size']}, "
-        f"encoder 2 x {model['encoder']['hidden_size']}, "
-        f"decoder {model['decoder']['layers']} x {model['decoder']['hidden_size']}",
-        "training": f"{training['max_steps']:,} updates with {training['batch']['size']} sentences "
-        "each",
+        "direction": config.data.direction,
+        "split": f"{split.dev:,} pairs for dev, {split.test:,} for test, the others for training",
+        "tokenizer": f"{config.tokenizer.kind}, {config.tokenizer.size:,} subwords per language",
+        "model": f"embeddings {model.embedding_size}, encoder 2 x {model.encoder.hidden_size}, "
+        f"decoder {model.decoder.layers} x {model.decoder.hidden_size}",
+        "training": f"{training.max_steps:,} updates with {training.batch.size} sentences each",
     }
 
 
@@ -315,20 +302,20 @@ def json_schema() -> dict[str, Any]:
     """The JSON schema of a configuration, with which editors complete, explain and check its keys.
     Rules between keys (nmt/config/rules.py) are not part of it.
     """
-    schema = Config.model_json_schema()
-    _tidy(schema)
-    return {"$schema": DIALECT, "title": "Configuration of nmt", **schema}
+    schema = _tidied(Config.model_json_schema())
+    dialect = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": dialect, "title": "Configuration of nmt", **schema}
 
 
-def _tidy(node: Any) -> None:
-    """Remove titles, which repeat names, and defaults of sections, which their keys repeat."""
+def _tidied(node: Any) -> Any:
+    """Without titles, which repeat names, and defaults of sections, which their keys repeat."""
     if isinstance(node, list):
-        for item in node:
-            _tidy(item)
-    elif isinstance(node, dict):
-        if isinstance(node.get("title"), str):
-            del node["title"]
-        if isinstance(node.get("default"), dict):
-            del node["default"]
-        for item in node.values():
-            _tidy(item)
+        return [_tidied(item) for item in node]
+    if isinstance(node, dict):
+        redundant = {"title": str, "default": dict}
+        return {
+            key: _tidied(item)
+            for key, item in node.items()
+            if not isinstance(item, redundant.get(key, ()))
+        }
+    return node

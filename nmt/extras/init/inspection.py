@@ -14,7 +14,6 @@ from nmt.lines import read_text_lines
 
 MAX_SAMPLE = 4000  # rows, evenly spaced in the file
 SEPARATORS = {"\t": "tabs", ",": "commas"}
-MAX_EXAMPLE = 30  # characters
 HEADER_WORDS = {
     "source",
     "src",
@@ -28,8 +27,6 @@ HEADER_WORDS = {
     "sentence2",
 }
 NO_TEXT = ("CC-BY", "http://", "https://")  # attributions and addresses
-
-Row = Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -66,10 +63,6 @@ class PairFiles:
     columns: tuple[Column, Column]
     separator: str
 
-    @property
-    def has_header(self) -> bool:
-        return any(column.name is not None for column in self.columns)
-
 
 def inspect_table(path: Path) -> PairFiles:
     """A file with a pair per row, separated by tabs or commas; plain, .gz or .zip.
@@ -78,7 +71,7 @@ def inspect_table(path: Path) -> PairFiles:
         DataError: the file cannot be read, or has no two columns of text.
     """
     separator = _find_separator(path)
-    header: Row = next(read_rows(path, separator), [])
+    header: Sequence[str] = next(read_rows(path, separator), [])
     rows, n_rows = _sample(read_rows(path, separator))
     columns = {index: _cells(rows, index) for index in range(max(map(len, rows)))}
     texts = {index: cells for index, cells in columns.items() if _is_text(cells, len(rows))}
@@ -157,12 +150,11 @@ def _sample(rows: Iterable[Sequence[str]]) -> tuple[list[Sequence[str]], int]:
     """Evenly spaced rows, and the number of all rows."""
     sample: list[Sequence[str]] = []
     stride, count = 1, 0
-    for row in rows:
-        if count % stride == 0:
+    for count, row in enumerate(rows, 1):
+        if (count - 1) % stride == 0:
             sample.append(row)
             if len(sample) > MAX_SAMPLE:
                 sample, stride = sample[::2], 2 * stride
-        count += 1
     return sample, count
 
 
@@ -174,11 +166,11 @@ def _is_text(cells: Sequence[str], n_rows: int) -> bool:
     return n_texts >= 0.8 * n_rows and len(set(cells)) >= 0.2 * n_rows
 
 
-def _cells(rows: Sequence[Row], index: int) -> list[str]:
+def _cells(rows: Sequence[Sequence[str]], index: int) -> list[str]:
     return [row[index].strip() for row in rows if len(row) > index]
 
 
-def _is_header(header: Row, indices: Sequence[int]) -> bool:
+def _is_header(header: Sequence[str], indices: Sequence[int]) -> bool:
     cells = [cell.strip() for cell in header]
     if len(set(cells)) < len(cells) or any(
         len(cell.split()) > 3 or cell.endswith((".", "!", "?")) for cell in cells
@@ -192,8 +184,8 @@ def _describe(index: int, cells: Sequence[str], name: str) -> Column:
     name = name.strip()
     language = language_of_name(name) or guess_language(cells)
     example = next((cell for cell in cells[len(cells) // 2 :] if cell), "")
-    if len(example) > MAX_EXAMPLE:
-        example = f"{example[: MAX_EXAMPLE - 3]}..."
+    if len(example) > 30:
+        example = f"{example[:27]}..."
     return Column(index + 1, name or None, language, example, len(set("".join(cells))))
 
 

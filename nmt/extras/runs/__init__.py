@@ -19,12 +19,12 @@ COMMANDS = {
     "average": (
         "Average the weights of a run's kept checkpoints. The average is used if it is better on "
         "the dev set.",
-        "nmt.extras.runs.average:command",
+        "nmt.extras.runs.after_training:average_command",
     ),
     "reproduce": (
         "Train a finished run again and compare the weights. Exit status 1 if they differ. Repeat "
         "it to continue.",
-        "nmt.extras.runs.reproduce:command",
+        "nmt.extras.runs.after_training:reproduce_command",
     ),
 }
 OLD_NAMES = {"show": "inspect", "check": "doctor", "average": "average", "reproduce": "reproduce"}

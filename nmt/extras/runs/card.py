@@ -8,16 +8,6 @@ from typing import Any
 import yaml
 
 METRIC_TYPES = {"BLEU": "bleu", "chrF": "chrf", "chrF++": "chrf", "TER": "ter"}  # as hubs call them
-TABLE = """\
-| text | beam | metric | score | 95 % interval | signature |
-|---|---|---|---|---|---|"""
-LIMITS = (
-    "- The model has seen {:,} sentence pairs and nothing else: other topics, styles and much "
-    "longer sentences are translated worse.\n"
-    "- It translates each sentence by itself, without the sentences around it.\n"
-    "- Translations can be wrong, leave things out, or repeat the bias of the data. "
-    "A person should check what matters."
-)
 NO_LICENSE = (
     "The owner has not stated a license. The license of the training data may also "
     "apply to the model."
@@ -64,9 +54,14 @@ def model_card(
             "The input is plain text, one sentence per line. "
             "The files are data: loading them runs no code.\n",
             f"## Scores\n\n{_scores(evaluations)}\n",
-            f"## Data\n\n{_data(facts)}\n",
+            f"## Data\n\n{_data(facts['data'])}\n",
             f"## Training\n\n{_training(facts, step)}\n",
-            f"## Limits\n\n{LIMITS.format(facts['data']['pairs']['train'])}\n",
+            f"## Limits\n\n- The model has seen {facts['data']['pairs']['train']:,} sentence pairs "
+            "and nothing else: other topics, styles and much longer sentences are translated "
+            "worse.",
+            "- It translates each sentence by itself, without the sentences around it.",
+            "- Translations can be wrong, leave things out, or repeat the bias of the data. "
+            "A person should check what matters.\n",
             f"## License\n\n{f'`{license_id}`' if license_id else NO_LICENSE}\n",
         ]
     )
@@ -94,35 +89,40 @@ def _metadata(
         "tags": ["translation", "nmt", "attention"],
     }
     if evaluations:
+        inputs = [_file_name(file["path"]) for file in facts["data"]["inputs"]]
         names = dict.fromkeys(
             METRIC_TYPES.get(score["metric"]) for event in evaluations for score in event["scores"]
         )
         metadata["metrics"] = [name for name in names if name]
         metadata["model-index"] = [
-            {"name": facts["name"], "results": [_result(facts, event) for event in evaluations]}
+            {
+                "name": facts["name"],
+                "results": [
+                    {
+                        "task": {
+                            "type": "translation",
+                            "name": f"Translation {facts['direction']}",
+                        },
+                        "dataset": {
+                            "name": f"{_text_name(event)}, {', '.join(inputs)}",
+                            "type": "text",
+                            "split": event.get("split") or "other",
+                        },
+                        "metrics": [
+                            {
+                                "type": METRIC_TYPES[score["metric"]],
+                                "value": round(score["score"], 2),
+                                "name": score["metric"],
+                            }
+                            for score in event["scores"]
+                            if score["metric"] in METRIC_TYPES
+                        ],
+                    }
+                    for event in evaluations
+                ],
+            }
         ]
     return yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True, width=1000)
-
-
-def _result(facts: Mapping[str, Any], event: Mapping[str, Any]) -> dict[str, Any]:
-    inputs = [_file_name(file["path"]) for file in facts["data"]["inputs"]]
-    return {
-        "task": {"type": "translation", "name": f"Translation {facts['direction']}"},
-        "dataset": {
-            "name": f"{_text_name(event)}, {', '.join(inputs)}",
-            "type": "text",
-            "split": event.get("split") or "other",
-        },
-        "metrics": [
-            {
-                "type": METRIC_TYPES[score["metric"]],
-                "value": round(score["score"], 2),
-                "name": score["metric"],
-            }
-            for score in event["scores"]
-            if score["metric"] in METRIC_TYPES
-        ],
-    }
 
 
 def _scores(evaluations: list[dict[str, Any]]) -> str:
@@ -131,7 +131,7 @@ def _scores(evaluations: list[dict[str, Any]]) -> str:
             "These weights have not been evaluated yet: `nmt evaluate` does it, and this card "
             "then lists the scores."
         )
-    rows = [TABLE]
+    rows = ["| text | beam | metric | score | 95 % interval | signature |", "|---" * 6 + "|"]
     for event in evaluations:
         for score in event["scores"]:
             cells = (
@@ -143,10 +143,8 @@ def _scores(evaluations: list[dict[str, Any]]) -> str:
                 score["signature"],
             )
             rows.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |")
-    rows.append(
-        "\nScores of sacreBLEU on detokenized text; the signature says how they were counted."
-    )
-    return "\n".join(rows)
+    note = "\nScores of sacreBLEU on detokenized text; the signature says how they were counted."
+    return "\n".join([*rows, note])
 
 
 def _text_name(event: Mapping[str, Any]) -> str:
@@ -155,8 +153,7 @@ def _text_name(event: Mapping[str, Any]) -> str:
     return f"{event.get('split') or 'other sentences'}{sentences}"
 
 
-def _data(facts: Mapping[str, Any]) -> str:
-    data = facts["data"]
+def _data(data: Mapping[str, Any]) -> str:
     rows = [
         f"- {_file_name(file['path'])}: {file['bytes']:,} bytes, SHA-256 `{file['sha256']}`"
         for file in data["inputs"]
@@ -165,23 +162,19 @@ def _data(facts: Mapping[str, Any]) -> str:
         rows.append(f"- from <{data['url']}>")
     pairs = ", ".join(f"{count:,} for {name}" for name, count in data["pairs"].items())
     augmented = " A part of the training pairs is synthetic." if data["augmented"] else ""
-    rows.append(
-        f"\nSentence pairs: {pairs}.{augmented} Prepared data with this content: "
-        f"`{data['content']}`."
-    )
-    return "\n".join(rows)
+    content = f"Prepared data with this content: `{data['content']}`."
+    return "\n".join([*rows, f"\nSentence pairs: {pairs}.{augmented} {content}"])
 
 
 def _training(facts: Mapping[str, Any], step: int) -> str:
-    progress, sessions = facts["progress"], facts["sessions"]
     text = f"These are the weights after {step:,} updates."
-    if progress:
+    if progress := facts["progress"]:
         text = (
             f"{progress['step']:,} updates ({progress['seconds'] / 60:.0f} minutes, "
             f"{progress['epoch']} epochs). {text}"
         )
-    if sessions:
-        session = sessions[-1]
+    if facts["sessions"]:
+        session = facts["sessions"][-1]
         text = (
             f"{text} nmt {session['version']}, torch {session['libraries']['torch']}, "
             f"{session['device']}."

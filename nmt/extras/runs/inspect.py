@@ -58,11 +58,7 @@ COLUMNS: dict[str, tuple[str, Callable[[Any], TableCell]]] = {
 }
 SHOWN_EVENTS = ("train", "validation", "evaluation")
 HASH_LENGTH = 12  # characters of a SHA-256 on the screen
-MAX_SCORES_SHOWN = 6
 MAX_CURVE_WIDTH = 48
-LABEL_WIDTH = 14
-
-Rows = Iterator[tuple[str, str]]
 
 
 class Score(BaseModel, strict=True):
@@ -107,9 +103,9 @@ def command(
     elif as_json:
         print(to_json(facts))
     else:
-        for rows in (_state_rows, _config_rows, _data_rows, _curve_rows, _score_rows):
+        for rows in (_state_rows, _data_rows, _result_rows):
             for label, text in rows(facts):
-                print(f"{label:<{LABEL_WIDTH}}{printable(text)}".rstrip())
+                print(f"{label:<14}{printable(text)}".rstrip())
 
 
 def run(path: Path | None = None) -> dict[str, Any]:
@@ -153,14 +149,19 @@ def read_facts(folder: Path) -> tuple[Config, dict[str, Any]]:
     journal = _read_events(folder / JOURNAL_FILE)
     sessions = read_training(folder)
     if not sessions and (folder / PROVENANCE_FILE).exists():
-        text = f"{folder / PROVENANCE_FILE}: damaged, and left out"
-        warnings.warn(text, NmtWarning, stacklevel=2)
+        warnings.warn(
+            f"{folder / PROVENANCE_FILE}: damaged, and left out", NmtWarning, stacklevel=2
+        )
     manifest, problem, url = load_manifest(folder), None, config.data.source.url
     try:
         check_same_data(folder, config.prepared_folder)
     except NmtError as error:  # what trained the run may have moved
         problem = str(error)
-    sizes, changed = _files(folder)
+    files = {}
+    for path in folder.rglob("*"):
+        with suppress(OSError):  # a training may delete it meanwhile
+            if path.is_file():
+                files[path] = path.stat()
     changes = differences(Config(name=config.name), config)
     return config, {
         "run": str(folder),
@@ -168,7 +169,7 @@ def read_facts(folder: Path) -> tuple[Config, dict[str, Any]]:
         "direction": config.data.direction,
         "state": _state(folder, progress),
         "finished": progress and progress.finished,
-        "changed": changed,
+        "changed": _time_text(max(status.st_mtime for status in files.values())),
         "not_default": {
             key: {"value": value, "default": default} for key, (default, value) in changes.items()
         },
@@ -203,9 +204,11 @@ def read_facts(folder: Path) -> tuple[Config, dict[str, Any]]:
         "evaluations": _read_events(folder / EVALUATION_FOLDER / HISTORY_FILE),
         "sessions": sessions,
         "bytes": {
-            "total": sum(sizes.values()),
+            "total": sum(status.st_size for status in files.values()),
             "checkpoints": sum(
-                size for path, size in sizes.items() if checkpoints.folder in path.parents
+                status.st_size
+                for path, status in files.items()
+                if checkpoints.folder in path.parents
             ),
         },
     }
@@ -222,8 +225,7 @@ def _read_events(path: Path) -> list[dict[str, Any]]:
         except ValidationError:
             n_damaged += 1
     if n_damaged:
-        text = f"{path}: damaged lines left out: {n_damaged}"
-        warnings.warn(text, NmtWarning, stacklevel=2)
+        warnings.warn(f"{path}: damaged lines left out: {n_damaged}", NmtWarning, stacklevel=2)
     return events
 
 
@@ -237,23 +239,11 @@ def _state(folder: Path, progress: Progress | None) -> str:
     return "finished" if progress.finished else "unfinished"
 
 
-def _files(folder: Path) -> tuple[dict[Path, int], str]:
-    """The bytes of each file, and the time of the last change."""
-    sizes, last_change = {}, 0.0
-    for path in folder.rglob("*"):
-        with suppress(OSError):  # a training may delete it meanwhile
-            if path.is_file():
-                status = path.stat()
-                sizes[path] = status.st_size
-                last_change = max(last_change, status.st_mtime)
-    return sizes, _time_text(last_change)
-
-
 def _time_text(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
-def _state_rows(facts: dict[str, Any]) -> Rows:
+def _state_rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "run", f"{facts['run']}: {facts['name']}, {facts['direction']}"
     progress, state = facts["progress"], facts["state"]
     if state == "weights only":
@@ -281,9 +271,6 @@ def _state_rows(facts: dict[str, Any]) -> Rows:
             f"{session['device']}, {session['cpu']}, threads: {session['threads']}{count}{step}"
         )
     yield from label_rows("trained with", sessions)
-
-
-def _config_rows(facts: dict[str, Any]) -> Rows:
     width = max(map(len, facts["not_default"]), default=0)
     settings = []
     for key, values in facts["not_default"].items():
@@ -293,7 +280,7 @@ def _config_rows(facts: dict[str, Any]) -> Rows:
     yield from label_rows("not default", settings)
 
 
-def _data_rows(facts: dict[str, Any]) -> Rows:
+def _data_rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     data, parameters, sizes = facts["data"], facts["parameters"], facts["bytes"]
     pairs = ", ".join(f"{count:,} {name}" for name, count in data["pairs"].items())
     yield (
@@ -319,7 +306,7 @@ def _data_rows(facts: dict[str, Any]) -> Rows:
     yield "size on disk", f"{_size(sizes['total'])}, checkpoints {_size(sizes['checkpoints'])}"
 
 
-def _curve_rows(facts: dict[str, Any]) -> Rows:
+def _result_rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     validations = facts["validations"]
     perplexities = (event["perplexity"] for event in facts["training"])
     losses = [log(value) for value in perplexities if value is not None and value > 0]
@@ -334,11 +321,8 @@ def _curve_rows(facts: dict[str, Any]) -> Rows:
             shown = points[:: -(-len(points) // MAX_CURVE_WIDTH)]
             bars = sparkline(shown, low=min(shown))
             yield name, f"{bars}  {points[0]:{digits}} to {points[-1]:{digits}}"
-
-
-def _score_rows(facts: dict[str, Any]) -> Rows:
     lines = []
-    for event in facts["evaluations"][-MAX_SCORES_SHOWN:]:
+    for event in facts["evaluations"][-6:]:
         scores = "  ".join(
             f"{score['metric']} {score['score']:.2f}" for score in event.get("scores", [])
         )
@@ -405,9 +389,16 @@ def _row_of(folder: Path) -> dict[str, Any]:
         for event in facts["evaluations"]
         if event.get("split") == "test" and event.get("scores")
     ]
+    tokenizer, encoder, decoder = config.tokenizer, config.model.encoder, config.model.decoder
+    size = f" {tokenizer.size}" if TOKENIZERS[tokenizer.kind].trait("learned") else ""
+    sizes = [
+        f"{part.hidden_size}" + (f"x{part.layers}" if part.layers > 1 else "")
+        for part in (encoder, decoder)
+    ]
     return {
         **{key: facts[key] for key in ("run", "state", "name", "direction")},
-        "model": _describe_model(config),
+        "model": f"{tokenizer.kind}{size}, {encoder.cell} {sizes[0]}, "
+        f"{config.model.attention.score}, {decoder.kind} {sizes[1]}",
         "step": last["step"] if last else 0,
         "dev_bleu": validation.get("bleu"),
         "dev_loss": validation.get("loss"),
@@ -416,17 +407,3 @@ def _row_of(folder: Path) -> dict[str, Any]:
         "changed": facts["changed"],
         "problem": None,
     }
-
-
-def _describe_model(config: Config) -> str:
-    """A model in short: tokens, encoder, attention, decoder."""
-    tokenizer, encoder, decoder = config.tokenizer, config.model.encoder, config.model.decoder
-    size = f" {tokenizer.size}" if TOKENIZERS[tokenizer.kind].trait("learned") else ""
-    sizes = [
-        f"{part.hidden_size}" + (f"x{part.layers}" if part.layers > 1 else "")
-        for part in (encoder, decoder)
-    ]
-    return (
-        f"{tokenizer.kind}{size}, {encoder.cell} {sizes[0]}, {config.model.attention.score}, "
-        f"{decoder.kind} {sizes[1]}"
-    )

@@ -33,7 +33,7 @@ from nmt.run.folder import (
 from nmt.run.load import build_translator, find_run_and_checkpoint
 from nmt.text.tokenizers import SIDES
 
-INFO_FILE, FORMAT, FORMAT_VERSION = "bundle.json", "nmt bundle", 1
+INFO_FILE, FORMAT_VERSION = "bundle.json", 1
 
 # What translating needs of a run, where it comes from, and its scores so far. A run may lack some
 # of them.
@@ -56,8 +56,6 @@ CHECKPOINT_FILE = re.compile(
 # A bundle from a stranger may unpack to this many times its size. Weights are not compressed; text
 # compresses about four times.
 MAX_EXPANSION = 20
-ENCRYPTED = 0x1
-METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # zipfile reports some kinds of damage by errors of other types than its own.
 DAMAGE = (
     zipfile.BadZipFile,
@@ -120,7 +118,7 @@ def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:
 def describe(checkpoint: str) -> dict[str, Any]:
     """What a copy without the state of training says of itself, in `bundle.json`."""
     return {
-        "format": FORMAT,
+        "format": "nmt bundle",
         "format_version": FORMAT_VERSION,
         "nmt_version": __version__,
         "checkpoint": checkpoint,
@@ -197,7 +195,8 @@ def _check_members(archive: zipfile.ZipFile, size: int) -> None:
         names.add(name)
         if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
             raise zipfile.BadZipFile(f"{name} is a link, not a file")
-        if member.flag_bits & ENCRYPTED or member.compress_type not in METHODS:
+        is_encrypted, methods = member.flag_bits & 1, (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+        if is_encrypted or member.compress_type not in methods:
             raise zipfile.BadZipFile(f"{name} is encrypted, or compressed in another way")
     total = sum(member.file_size for member in archive.infolist())
     if total > MAX_EXPANSION * size:

@@ -60,8 +60,6 @@ from nmt.run.journal import Journal
 from nmt.run.load import build_translator, opened
 
 PUBLIC_FILES = tuple(name for name in (*RUN_FILES, MODEL_FILE) if name != CHECKSUMS_FILE)
-FOREIGN_FILES = (".gitattributes", CARD_FILE)  # that a repository may hold before the first push
-MAX_REASON = 300  # characters of a message of the library
 JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 # of httpx or of httpx2: versions of the library differ
 HTTP_ERROR = cast("type[Exception]", HfHubHTTPError.__mro__[1])
@@ -109,7 +107,9 @@ def push_command(
                     f"{repository}: exists and is public; leave out --private, or choose another "
                     "repository"
                 )
-            if INFO_FILE not in others and (foreign := {*others} - {*FOREIGN_FILES}):
+            # Before the first push a repository may hold two files that the hub makes.
+            foreign = {*others} - {".gitattributes", CARD_FILE}
+            if INFO_FILE not in others and foreign:
                 raise NmtError(
                     f"{repository}: holds something else than a model of nmt ({min(foreign)}); "
                     "choose another repository"
@@ -185,7 +185,7 @@ def _hub(repository: str) -> Iterator[HfApi]:
             raise  # of this computer, such as a full disk
         reason = " ".join((getattr(error, "server_message", None) or str(error)).split())
         raise NmtError(
-            f"{repository}: {reason[:MAX_REASON]}; check the name and the network, or log in with "
+            f"{repository}: {reason[:300]}; check the name and the network, or log in with "
             "`hf auth login`"
         ) from None
 

@@ -1,4 +1,6 @@
-"""`nmt runs reproduce`: trains a run again as its folder says, and compares the weights."""
+"""What follows a training: `nmt runs average`, the mean weights of its kept checkpoints, and
+`nmt runs reproduce`, the same training again, to compare the weights.
+"""
 
 import json
 from pathlib import Path
@@ -9,7 +11,9 @@ import typer
 from nmt.commands import train as command_train
 from nmt.commands.options import DataOption, DeviceOption, QuietOption, RunArgument
 from nmt.config.load import load_config
+from nmt.config.parts import PointerName
 from nmt.config.schema import Config
+from nmt.device import set_up_device
 from nmt.errors import CheckpointError, ConfigError, NmtError, TrainingError
 from nmt.files import sha256_of
 from nmt.run.checkpoint import MODEL_FILE, RAW_MODEL_FILE, read_progress
@@ -20,13 +24,35 @@ from nmt.run.folder import (
     holds_weights_only,
     is_training,
     load_run_config,
+    lock_run,
     open_checkpoints,
 )
 from nmt.run.provenance import read_training
 from nmt.training.optimization import lasts_for_training
+from nmt.training.validation import average_kept
 
 
-def command(
+def average_command(
+    folder: RunArgument = None,
+    kept: Annotated[
+        PointerName, typer.Option("--kept", help="Average the best or the last kept checkpoints.")
+    ] = "best",
+    device: DeviceOption = "auto",
+) -> None:
+    """Average the best or the last checkpoints of a run (default: the newest one).
+
+    Raises:
+        CheckpointError: there is no run, it keeps fewer than two checkpoints, or a checkpoint
+            cannot be read or written.
+        TrainingError: a training is running in the run.
+        DataError: the prepared data of the run is missing, or is not what the run was trained on.
+    """
+    run = find_run(folder)
+    with lock_run(run):
+        print(average_kept(run, load_run_config(run), kept, set_up_device(device)))
+
+
+def reproduce_command(
     folder: RunArgument = None,
     output: Annotated[
         Path | None,
@@ -52,7 +78,7 @@ def command(
     if output.resolve() == folder.resolve():
         raise ConfigError(f"{output}: holds the run itself; name another folder with -o")
     config = load_run_config(folder)
-    config = load_config(config, _overrides(config, folder, _last_step(config, folder), data))
+    config = load_config(config, _overrides(config, folder, data))
     check_same_data(folder, config.prepared_folder)
     try:
         command_train.run(config, output, resume=True, device=device, quiet=quiet)
@@ -73,8 +99,13 @@ def command(
     print("equal: the weights of both trainings are the same bit for bit")
 
 
-def _last_step(config: Config, folder: Path) -> int:
-    """The step of a finished training. Raises: CheckpointError if it is not finished."""
+def _overrides(config: Config, folder: Path, data: Path | None) -> list[str]:
+    """What the configuration of the second training must say in place of clock and machine.
+
+    Raises:
+        CheckpointError: the training is not finished.
+        ConfigError: the learning rate follows the clock, or several processes trained the run.
+    """
     if is_training(folder):
         raise CheckpointError(f"{folder}: a training is running in it; wait until it is finished")
     if holds_weights_only(folder):
@@ -89,15 +120,6 @@ def _last_step(config: Config, folder: Path) -> int:
             f"{folder}: its training is not finished; "
             f"`nmt train -c {folder / CONFIG_FILE} -o {folder} --resume` continues it"
         )
-    return progress.step
-
-
-def _overrides(config: Config, folder: Path, last_step: int, data: Path | None) -> list[str]:
-    """What the configuration of the second training must say in place of clock and machine.
-
-    Raises:
-        ConfigError: the learning rate follows the clock, or several processes trained the run.
-    """
     training, sessions = config.training, read_training(folder)
     overrides = [] if data is None else [f"data.prepared={json.dumps(str(data))}"]
     if training.max_minutes is not None:
@@ -106,7 +128,7 @@ def _overrides(config: Config, folder: Path, last_step: int, data: Path | None) 
                 f"{folder}: its learning rate follows training.max_minutes, so it cannot be "
                 "trained again exactly; train with max_steps"
             )
-        overrides += ["training.max_minutes=null", f"training.max_steps={last_step}"]
+        overrides += ["training.max_minutes=null", f"training.max_steps={progress.step}"]
     if any(session["processes"] > 1 for session in sessions):
         raise ConfigError(
             f"{folder}: several processes trained it, and one, which this command uses, rounds "
