@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         null_pair(outputs, reference, options.sentences, random) for _ in range(options.pairs)
     ]
     for name, values in (
-        ("randomization", [difference.p_randomization for difference in differences]),
+        ("randomization", [difference.p_randomisation for difference in differences]),
         ("bootstrap", [difference.p_bootstrap for difference in differences]),
     ):
         share = sum(value < ALPHA for value in values) / len(values)

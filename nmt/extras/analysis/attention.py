@@ -5,7 +5,6 @@ exposure bias.
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,11 @@ from nmt.decoding.translator import Translation
 from nmt.errors import DataError
 from nmt.evaluation.results import pick_across_lengths
 from nmt.extras.analysis import html
-from nmt.extras.analysis.results import Section, Translated
+from nmt.extras.analysis.results import Links, Section, Translated
 from nmt.extras.analysis.sentences import class_names
 from nmt.lines import read_lines
 from nmt.report.table import Table, TableCell
 
-Links = frozenset[tuple[int, int]]  # (source word, target word), counted from 0
 Floats = NDArray[np.floating[Any]]
 
 POSITIONS = (1, 2, 4, 8, 16, 32)  # upper limits of the classes: position in the output
@@ -39,14 +37,6 @@ N_TOKENS = 10  # rows of the table of ignored tokens
 N_ACROSS_LENGTHS, N_EXTREMES_SHOWN = 6, 3
 
 _LINK = re.compile(r"([0-9]{1,9})([-?])([0-9]{1,9})")
-
-
-@dataclass(frozen=True)
-class ReferenceAlignment:
-    """The links of one sentence pair. possible: the sure ones and the ambiguous ones."""
-
-    sure: Links
-    possible: Links
 
 
 def attention(translated: Translated) -> Section | None:
@@ -74,15 +64,34 @@ def attention_figures(translated: Translated) -> Section | None:
 
 
 def exposure_bias(translated: Translated) -> Section:
-    """How much the loss rises when the decoder continues from its own output."""
+    """How much the loss rises when the decoder continues from its own output instead of the
+    reference, by position.
+    """
     assert translated.translator is not None
     pairs = [(pair.source, pair.text) for pair in translated.forced]
     free_running = score_pairs(translated.translator, pairs, free_running=True)
-    forced, free = (
-        [-np.array(pair.token_log_probs) for pair in scored]
-        for scored in (translated.forced, free_running)
+    losses = [
+        -np.array([pair.token_log_probs, free_pair.token_log_probs])  # [2, T]
+        for pair, free_pair in zip(translated.forced, free_running, strict=True)
+    ]
+    rows: list[tuple[TableCell, ...]] = []
+    for name, low, high in POSITION_CLASSES:
+        forced, free = np.concatenate([loss[:, low:high] for loss in losses], axis=1)
+        if len(forced):
+            rows.append(
+                (name, len(forced), _mean(forced), _mean(free), _mean(free) - _mean(forced))
+            )
+    table = Table(
+        "exposure_bias",
+        "Exposure bias: loss by position",
+        ("position", "tokens", "teacher-forced", "free", "gap"),
+        rows,
+        "loss in nats per token of the reference; the decoder reads the reference "
+        "(teacher-forced) or its own most probable tokens (free); a correct translation with "
+        "another word order has a loss too",
+        digits=2,
     )
-    return Section(tables=[loss_by_position(forced, free)])
+    return Section(tables=[table])
 
 
 def by_position(attentions: Sequence[Floats]) -> Table:
@@ -172,37 +181,6 @@ def most_ignored(attentions: Sequence[Floats], sources: Sequence[Sequence[str]])
     )
 
 
-def loss_by_position(teacher_forced: Sequence[Floats], free_running: Sequence[Floats]) -> Table:
-    """How much the loss rises when the decoder continues from its own output instead of the
-    reference, by position.
-
-    Args:
-        teacher_forced, free_running: [T] for each sentence: the loss of the reference's tokens in
-            nats, with the reference and with the model's own output as the decoder's input.
-    """
-    rows: list[tuple[TableCell, ...]] = []
-    for name, low, high in POSITION_CLASSES:
-        pairs = [
-            np.stack([forced[low:high], free[low:high]])
-            for forced, free in zip(teacher_forced, free_running, strict=True)
-        ]
-        forced, free = np.concatenate(pairs, axis=1)
-        if len(forced):
-            rows.append(
-                (name, len(forced), _mean(forced), _mean(free), _mean(free) - _mean(forced))
-            )
-    return Table(
-        "exposure_bias",
-        "Exposure bias: loss by position",
-        ("position", "tokens", "teacher-forced", "free", "gap"),
-        rows,
-        "loss in nats per token of the reference; the decoder reads the reference "
-        "(teacher-forced) or its own most probable tokens (free); a correct translation with "
-        "another word order has a loss too",
-        digits=2,
-    )
-
-
 def alignment_error(translated: Translated) -> Section | None:
     """The alignment error rate of the attention, while the decoder reads the references."""
     if (alignments := translated.alignments) is None:
@@ -226,9 +204,10 @@ def alignment_error(translated: Translated) -> Section | None:
 
 def read_reference_alignments(
     path: Path, sources: Sequence[str], references: Sequence[str]
-) -> list[ReferenceAlignment]:
+) -> list[tuple[Links, Links]]:
     """Read alignments in Pharaoh format, one sentence per line: "0-0 1-2" are sure links, "1?3" is
-    a possible one.
+    a possible one. Returns the sure links of each sentence, and the possible ones, which
+    include the sure ones.
 
     Words are separated by spaces and counted from 0.
 
@@ -260,12 +239,12 @@ def read_reference_alignments(
             possible.add(pair)
             if link[2] == "-":
                 sure.add(pair)
-        alignments.append(ReferenceAlignment(frozenset(sure), frozenset(possible)))
+        alignments.append((frozenset(sure), frozenset(possible)))
     return alignments
 
 
 def alignment_error_rate(
-    predicted: Sequence[Links], reference: Sequence[ReferenceAlignment]
+    predicted: Sequence[Links], reference: Sequence[tuple[Links, Links]]
 ) -> tuple[float, int]:
     """AER = 1 - (|A & S| + |A & P|) / (|A| + |S|), over all sentences with reference links (Och and
     Ney 2003, eq. 19); and the number of these sentences.
@@ -275,21 +254,19 @@ def alignment_error_rate(
     Raises:
         DataError: no sentence has reference links, or nothing is predicted.
     """
-    pairs = [
-        (links, alignment)
-        for links, alignment in zip(predicted, reference, strict=True)
-        if alignment.possible
+    aligned = [
+        (links, sure, possible)
+        for links, (sure, possible) in zip(predicted, reference, strict=True)
+        if possible
     ]
-    n_links = sum(len(links) + len(alignment.sure) for links, alignment in pairs)
+    n_links = sum(len(links) + len(sure) for links, sure, _ in aligned)
     if not any(predicted) or not n_links:
         raise DataError(
             "no alignment error rate: the reference alignments have no links, or the model attends "
             "to no word"
         )
-    n_agreed = sum(
-        len(links & alignment.sure) + len(links & alignment.possible) for links, alignment in pairs
-    )
-    return 1 - n_agreed / n_links, len(pairs)
+    n_agreed = sum(len(links & sure) + len(links & possible) for links, sure, possible in aligned)
+    return 1 - n_agreed / n_links, len(aligned)
 
 
 def _entropy(weights: Floats) -> float:

@@ -9,7 +9,6 @@ import typer
 
 from nmt.commands.evaluate import (
     HISTORY_KEYS,
-    N_RESAMPLES,
     ScoreOptions,
     read_text,
     score_file,
@@ -28,9 +27,9 @@ from nmt.extras.analysis.attention import (
 )
 from nmt.extras.analysis.comparison import comparison, load_other, read_other
 from nmt.extras.analysis.html import write_report
-from nmt.extras.analysis.leaks import leaks, training_overlap
+from nmt.extras.analysis.leaks import training_overlap
 from nmt.extras.analysis.results import Analysis, Section, Translated
-from nmt.extras.analysis.sentences import extremes, groups, wrong_outputs
+from nmt.extras.analysis.sentences import extremes, groups, leaks, wrong_outputs
 from nmt.plugins import import_object
 from nmt.run.evaluated import open_system
 
@@ -106,11 +105,6 @@ class AnalyzeOptions(ScoreOptions):
         """The run, or file of translations, to compare with."""
         return self.compare or self.not_worse_than
 
-    @property
-    def gate(self) -> float:
-        """The level at which the system must not be significantly worse; 0 if it may be."""
-        return 0 if self.not_worse_than is None else self.alpha
-
     def problems(self) -> list[tuple[bool, str]]:
         """Whether options do not go together, and what to do."""
         return [
@@ -144,13 +138,23 @@ def command(**values: Any) -> None:
     if options.hypotheses is None:
         analysis = _analyze_system(options)
     else:
-        analysis = _analyze_file(options.hypotheses, options)
+        evaluation = score_file(options.hypotheses, options)
+        translated = Translated(
+            [],
+            evaluation.outputs,
+            evaluation.text.references,
+            options.metrics,
+            other=None if options.other is None else read_other(options.other, evaluation.text),
+            alpha=options.alpha,
+        )
+        analysis = _analyze(evaluation, translated, options)
     if options.as_json:
         print(to_json(analysis.to_dict()))
     else:
         print(analysis.to_text(details=options.details))
     failures = missed_limits(analysis.evaluation.scores, options.limits)
-    failures += (failure for section in analysis.sections for failure in section.failures)
+    if options.not_worse_than is not None:
+        failures += (failure for section in analysis.sections for failure in section.failures)
     if failures:
         raise NmtError("; ".join(failures))
 
@@ -184,7 +188,7 @@ def _analyze_system(options: AnalyzeOptions) -> Analysis:
             forced,
             training_overlap(text, system, options.data),
             other,
-            options.gate,
+            options.alpha,
             alignments,
         )
         analysis = _analyze(evaluation, translated, options, system.folders)
@@ -198,19 +202,6 @@ def _analyze_system(options: AnalyzeOptions) -> Analysis:
     return analysis
 
 
-def _analyze_file(hypotheses: Path, options: AnalyzeOptions) -> Analysis:
-    evaluation = score_file(hypotheses, options)
-    translated = Translated(
-        [],
-        evaluation.outputs,
-        evaluation.text.references,
-        options.metrics,
-        other=None if options.other is None else read_other(options.other, evaluation.text),
-        alpha=options.gate,
-    )
-    return _analyze(evaluation, translated, options)
-
-
 def _analyze(
     evaluation: Evaluation,
     translated: Translated,
@@ -222,7 +213,7 @@ def _analyze(
     """
     if options.moses is not None:
         moses = import_object(f"{MOSES}:score_moses")(
-            evaluation.outputs, translated.references, options.moses, bootstrap=N_RESAMPLES
+            evaluation.outputs, translated.references, options.moses
         )
         evaluation = replace(evaluation, tokenized_scores=[*evaluation.tokenized_scores, moses])
     with_details = translated.translator is not None and bool(

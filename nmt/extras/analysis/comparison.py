@@ -24,7 +24,7 @@ from nmt.evaluation.scores import (
     sentence_chrf,
 )
 from nmt.extras.analysis import html
-from nmt.extras.analysis.leaks import TrainingOverlap, data_hashes, training_overlap
+from nmt.extras.analysis.leaks import data_hashes, training_overlap
 from nmt.extras.analysis.results import Section, Translated, sentence_text
 from nmt.report.table import Table
 from nmt.run import provenance
@@ -41,33 +41,14 @@ MAX_CHANGES_SHOWN = 2  # of each, on the screen
 
 
 @dataclass(frozen=True)
-class OtherSystem:
-    """A system to compare with.
-
-    Attributes:
-        subject: what it is, for the reader.
-        outputs: its translations of the same sentences.
-        facts: where they come from, for JSON.
-        lowercase: whether it writes only lower-case letters.
-        overlap: of the sentences with its training data; None if that data is the evaluated
-            system's too, or not known.
-    """
-
-    subject: str
-    outputs: list[str]
-    facts: dict[str, Any]
-    lowercase: bool = False
-    overlap: TrainingOverlap | None = None
-
-
-@dataclass(frozen=True)
 class Difference:
-    """The difference between two systems in a metric, and whether chance explains it.
+    """The difference between two systems in a metric, and whether chance explains it; with the keys
+    of JSON.
 
     Attributes:
         metric: as in `METRICS`.
-        value, other: the scores of the system and of the other system.
-        p_randomization: two-sided p-value of approximate randomization (Noreen 1989), which
+        score, other: of the system and of the other system. difference: between them.
+        p_randomisation: two-sided p-value of approximate randomization (Noreen 1989), which
             decides. Of equal systems, 5 % have a value below 0.05.
         p_bootstrap: p-value of the paired bootstrap (Koehn 2004), as in sacrebleu and Moses. It
             calls equal systems different twice as often.
@@ -75,41 +56,17 @@ class Difference:
     """
 
     metric: str
-    value: float
+    score: float
     other: float
-    p_randomization: float
+    difference: float
+    p_randomisation: float
     p_bootstrap: float
     signature: str
-
-    @property
-    def difference(self) -> float:
-        return self.value - self.other
-
-    def failure(self, alpha: float) -> str | None:
-        """That the system is worse than the other, if it is significantly at the level `alpha`."""
-        worse = self.difference > 0 if METRICS[self.metric].less_is_better else self.difference < 0
-        if not worse or self.p_randomization >= alpha:
-            return None
-        return (
-            f"{self.metric} {self.value:.2f} is worse than {self.other:.2f}, by "
-            f"{abs(self.difference):.2f} (p = {self.p_randomization:.4f} < {alpha:g})"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "metric": self.metric,
-            "score": self.value,
-            "other": self.other,
-            "difference": self.difference,
-            "p_randomisation": self.p_randomization,
-            "p_bootstrap": self.p_bootstrap,
-            "signature": self.signature,
-        }
 
 
 def load_other(
     path: Path, text: EvaluationSet, system: System, options: ScoreOptions
-) -> OtherSystem:
+) -> Translated:
     """Translate with another run, or read a file of translations, to compare with. The text is
     looked up in the run's training data if that is not the evaluated system's.
 
@@ -130,16 +87,18 @@ def load_other(
             )
         translations = other.translator.translate(text.sources or [])
         has_same_data = {*data_hashes(other)} == {*data_hashes(system)}
-        return OtherSystem(
-            other.describe(text),
+        return Translated(
+            text.sources or [],
             [translation.text for translation in translations],
-            other.facts(),
-            other.config.tokenizer.lowercase,
-            None if has_same_data else training_overlap(text, other, None),
+            text.references,
+            lowercase=other.config.tokenizer.lowercase,
+            overlap=None if has_same_data else training_overlap(text, other, None),
+            subject=other.describe(text),
+            facts=other.facts(),
         )
 
 
-def read_other(path: Path, text: EvaluationSet) -> OtherSystem:
+def read_other(path: Path, text: EvaluationSet) -> Translated:
     """Read a file of translations to compare with.
 
     Raises:
@@ -164,7 +123,7 @@ def read_other(path: Path, text: EvaluationSet) -> OtherSystem:
         "hypotheses": str(path),
         "provenance": {"hypotheses_sha256": provenance.of_lines(lines)},
     }
-    return OtherSystem(str(path), lines, facts)
+    return Translated(text.sources or [], lines, text.references, subject=str(path), facts=facts)
 
 
 def comparison(translated: Translated) -> Section | None:
@@ -186,7 +145,7 @@ def comparison(translated: Translated) -> Section | None:
         for i, gain in largest_changes(ours, theirs, references, N_CHANGES)
     ]
     remarks = [f"compared with {other.subject}{', ignoring case' if lowercase else ''}"]
-    values = {"other": other.facts, "differences": [one.to_dict() for one in differences]}
+    values = {"other": other.facts, "differences": [*map(vars, differences)]}
     if other.overlap is not None:  # each system may know other sentences from its training data
         exact, near = sum(other.overlap.exact), sum(other.overlap.near)
         clean = [] if own is None else sorted({*other.overlap.clean} & {*own.clean})
@@ -205,18 +164,30 @@ def comparison(translated: Translated) -> Section | None:
             "exact": exact,
             "near": near,
             "clean": len(clean),
-            "differences_without": [one.to_dict() for one in without],
+            "differences_without": [*map(vars, without)],
         }
-    failure = differences[0].failure(translated.alpha)
-    tables_text = [table.to_text() for table in tables]
+    gained = [one for one in sentences if one["gain"] > 0]
+    shown = gained[:MAX_CHANGES_SHOWN] + sentences[len(gained) :][:MAX_CHANGES_SHOWN]
+    changes = ["\nthe sentences that changed most, by chrF"] if shown else []
+    changes += (f"chrF {one['gain']:+.1f}\n{sentence_text(one)}" for one in shown)
+    first, failures = differences[0], []
+    is_worse = (
+        first.difference > 0 if METRICS[first.metric].less_is_better else first.difference < 0
+    )
+    if is_worse and first.p_randomisation < translated.alpha:
+        failures.append(
+            f"{first.metric} {first.score:.2f} is worse than {first.other:.2f}, by "
+            f"{abs(first.difference):.2f} (p = {first.p_randomisation:.4f} < "
+            f"{translated.alpha:g})"
+        )
     return Section(
         values={"comparison": {**values, "sentences": sentences}},
-        text="\n".join([*remarks, *tables_text, *_changes_text(sentences)]),
+        text="\n".join([*remarks, *(table.to_text() for table in tables), *changes]),
         page=[
             ("Comparison", "\n".join([html.paragraphs(remarks), *map(html.table, tables)])),
             ("Sentences that gained or lost most", html.sentence_list(sentences)),
         ],
-        failures=[failure] if failure else [],
+        failures=failures,
     )
 
 
@@ -262,6 +233,7 @@ def compare(
                 name,
                 ours.score,
                 theirs.score,
+                ours.score - theirs.score,
                 # Equal differences count (Noreen 1989), which sacrebleu does not do: they are
                 # common with TER and with few sentences.
                 max(_p_value(np.abs(by_chance), observed - ROUNDING), min_p),
@@ -291,10 +263,7 @@ def largest_changes(
 
 def difference_table(differences: Sequence[Difference], note: str = "") -> Table:
     """A row for each metric."""
-    rows = [
-        (one.metric, one.value, one.other, one.difference, one.p_randomization, one.p_bootstrap)
-        for one in differences
-    ]
+    rows = [tuple(vars(one).values())[:-1] for one in differences]  # without the signature
     return Table(
         "differences",
         "",
@@ -304,16 +273,6 @@ def difference_table(differences: Sequence[Difference], note: str = "") -> Table
         digits=2,
         formats={"difference": "+.2f", "p (randomization)": ".4f", "p (bootstrap)": ".4f"},
     )
-
-
-def _changes_text(sentences: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """The sentences that changed most, for the screen."""
-    if sentences:
-        yield "\nthe sentences that changed most, by chrF"
-    for sign in (1, -1):
-        changed = [one for one in sentences if sign * one["gain"] > 0]
-        for sentence in changed[:MAX_CHANGES_SHOWN]:
-            yield f"chrF {sentence['gain']:+.1f}\n{sentence_text(sentence)}"
 
 
 def _min_p(

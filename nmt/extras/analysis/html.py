@@ -206,9 +206,6 @@ def attention_figure(
         src_tokens: S tokens. tgt_tokens: T tokens. caption: plain text.
         weights: [T, S], each 0..1: row t is the attention of output token t.
     """
-    assert weights.shape == (len(tgt_tokens), len(src_tokens)), (
-        f"{weights.shape} for {len(tgt_tokens)} x {len(src_tokens)} tokens"
-    )
     source_words, output_words = (
         [escape(token.removeprefix(JOINER)) for token in tokens]
         for tokens in (src_tokens, tgt_tokens)

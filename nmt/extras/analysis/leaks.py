@@ -14,8 +14,6 @@ from nmt.data.manifest import load_manifest
 from nmt.data.splitting import sentence_key
 from nmt.errors import DataError, NmtError
 from nmt.evaluation.results import EvaluationSet
-from nmt.evaluation.scores import MetricScore, score
-from nmt.extras.analysis.results import Section, Translated
 from nmt.run.evaluated import System
 from nmt.run.folder import ancestors, check_same_data, load_run_config
 from nmt.text.tokenizers import WORD_CHARACTERS, Tokenizer
@@ -53,30 +51,6 @@ class TrainingOverlap:
         return [
             i for i, leaked in enumerate(zip(self.exact, self.near, strict=True)) if not any(leaked)
         ]
-
-
-def leaks(translated: Translated) -> Section | None:
-    """How many sentences are in the training data, and the scores of the others."""
-    if (overlap := translated.overlap) is None:
-        return None
-    exact, near, clean = sum(overlap.exact), sum(overlap.near), overlap.clean
-    scores: list[MetricScore] = []
-    if 0 < len(clean) < len(translated.outputs):
-        outputs, *references = (
-            [lines[i] for i in clean] for lines in (translated.outputs, *translated.references)
-        )
-        scores = score(outputs, references, translated.metrics, lowercase=translated.lowercase)
-    remark = f"sentences that are in the training data: {exact:,} exactly, {near:,} nearly"
-    if exact or near:
-        shown = ", ".join(f"{score.name} {score.value:.2f}" for score in scores)
-        case = ", ignoring case" if translated.lowercase else ""
-        remark += f"; scores without them{case}: {shown or 'none, no sentence is left'}"
-    values = {
-        "exact": exact,
-        "near": near,
-        "scores_without": [score.to_dict() for score in scores],
-    }
-    return Section([remark], values={"leaks": values})
 
 
 def words(text: str) -> list[str]:
@@ -191,8 +165,8 @@ class _Side:
     def __init__(self, sentences: Sequence[Sequence[str]]) -> None:
         self.exact, self.near = [False] * len(sentences), [False] * len(sentences)
         self.counts: Counter[str] = Counter()
-        self._text_keys: dict[str, list[int]] = defaultdict(list)
-        self._variant_keys: dict[str, list[int]] = defaultdict(list)  # of the other variants
+        # (`exact` for the text, `near` for its other variants; sentence)
+        self._keys: dict[str, list[tuple[list[bool], int]]] = defaultdict(list)
         # n-gram -> indices of `_variants`
         self._ngrams: dict[tuple[str, ...], list[int]] = defaultdict(list)
         # (sentence, number of shared n-grams that make a near-duplicate)
@@ -200,7 +174,8 @@ class _Side:
         for i, variants in enumerate(sentences):
             for variant, text in enumerate(variants):
                 ngrams = _ngrams(words(text))
-                (self._variant_keys if variant else self._text_keys)[sentence_key(text)].append(i)
+                found = self.near if variant else self.exact
+                self._keys[sentence_key(text)].append((found, i))
                 for ngram in ngrams if len(ngrams) >= MIN_NGRAMS else ():
                     self._ngrams[ngram].append(len(self._variants))
                 self._variants.append((i, ceil(MIN_SHARED_NGRAMS * len(ngrams))))
@@ -209,11 +184,8 @@ class _Side:
         """Compare a training sentence with all test sentences."""
         training_words = words(text)
         self.counts.update(training_words)
-        key = sentence_key(text)
-        for i in self._text_keys.get(key, ()):
-            self.exact[i] = True
-        for i in self._variant_keys.get(key, ()):
-            self.near[i] = True
+        for found, i in self._keys.get(sentence_key(text), ()):
+            found[i] = True
         shared = Counter(
             variant for ngram in _ngrams(training_words) for variant in self._ngrams.get(ngram, ())
         )

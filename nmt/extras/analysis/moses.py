@@ -13,6 +13,7 @@ from dataclasses import replace
 import sacremoses
 from sacremoses.corpus import NonbreakingPrefixes
 
+from nmt.commands.evaluate import N_RESAMPLES
 from nmt.errors import DataError
 from nmt.evaluation.scores import MetricScore, score_tokenized
 
@@ -23,20 +24,16 @@ def score_moses(
     hypotheses: Sequence[str],
     references: Sequence[Sequence[str]],
     language: str,
-    *,
-    bootstrap: int = 0,
 ) -> MetricScore:
     """BLEU of detokenized text, after all texts are lower-cased, normalized and split into the
-    words of Moses.
+    words of Moses; with a confidence interval.
 
     Args:
         hypotheses: N texts. references: streams of N texts.
-        language: the code of the target language, such as de.
-        bootstrap: the number of resamples for a 95 % confidence interval; 0 for no interval.
+        language: the code of the target language, such as de, which `check_language` knows.
 
     Raises:
-        DataError: Moses does not know the language, there is nothing to score, or the streams have
-            different lengths.
+        DataError: there is nothing to score, or the streams have different lengths.
     """
     tokenized, *tokenized_references = (
         split_words(texts, language) for texts in (hypotheses, *references)
@@ -46,16 +43,13 @@ def score_moses(
         f"{sacremoses.__version__}"
     )
     bleu = score_tokenized(
-        tokenized, tokenized_references, words, lowercase=True, bootstrap=bootstrap
+        tokenized, tokenized_references, words, lowercase=True, bootstrap=N_RESAMPLES
     )
     return replace(bleu, name=NAME)
 
 
 def split_words(texts: Sequence[str], language: str) -> list[str]:
-    """Each text, lower-cased and normalized, with spaces between its words. Raises: as
-    `check_language`.
-    """
-    check_language(language)
+    """Each text, lower-cased and normalized, with spaces between its words."""
     normalizer = sacremoses.MosesPunctNormalizer(language, perl_parity=True)
     tokenizer = sacremoses.MosesTokenizer(language)
     return [

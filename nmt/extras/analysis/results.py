@@ -1,20 +1,18 @@
 """What the parts of an analysis look at, and what they find."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nmt.decoding.forced import ScoredPair
 from nmt.decoding.translator import Translation, Translator
 from nmt.evaluation.results import Evaluation
 from nmt.evaluation.scores import sentence_chrf
+from nmt.extras.analysis.leaks import TrainingOverlap
 from nmt.report.table import Table
 
-if TYPE_CHECKING:
-    from nmt.extras.analysis.attention import ReferenceAlignment
-    from nmt.extras.analysis.comparison import OtherSystem
-    from nmt.extras.analysis.leaks import TrainingOverlap
+Links = frozenset[tuple[int, int]]  # (source word, target word), counted from 0
 
 N_EXTREMES = 10  # sentences with the highest, and with the lowest chrF
 
@@ -30,9 +28,11 @@ class Translated:
         translator, translations, forced: of the system; forced are the references, scored with
             the reference as the decoder's input. None or empty for a file of translations.
         overlap: of the sentences with the training data; None if that is not known.
-        other: a system to compare with. alpha: the significance level at which the first metric
-            must not be worse than the other's; 0 for no such condition.
-        alignments: reference alignments of the sentences.
+        other: a system to compare with; its overlap is None too if its training data is the same.
+        alpha: the level at which a difference from it is significant.
+        alignments: reference alignments: the sure links of each sentence, and the possible ones,
+            which include the sure ones.
+        subject, facts: of the other system: what it is, and where its outputs come from.
     """
 
     sources: Sequence[str]
@@ -43,10 +43,12 @@ class Translated:
     translator: Translator | None = None
     translations: Sequence[Translation] = ()
     forced: Sequence[ScoredPair] = ()
-    overlap: "TrainingOverlap | None" = None
-    other: "OtherSystem | None" = None
-    alpha: float = 0
-    alignments: "Sequence[ReferenceAlignment] | None" = None
+    overlap: TrainingOverlap | None = None
+    other: "Translated | None" = None
+    alpha: float = 0.05
+    alignments: Sequence[tuple[Links, Links]] | None = None
+    subject: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def sentence(self, i: int) -> dict[str, Any]:
         """A sentence with all its texts; the sentence numbers start at 1, like line numbers."""
@@ -79,7 +81,7 @@ class Section:
         values: further values for JSON.
         text: further text for the screen.
         page: further parts of the page, as (heading, HTML).
-        failures: conditions that are not met.
+        failures: that the first metric is significantly worse than the other system's.
     """
 
     remarks: Sequence[str] = ()
@@ -128,5 +130,4 @@ class Analysis:
 
 def sentence_text(sentence: dict[str, Any]) -> str:
     """A sentence for the screen, each text on a line."""
-    names = ("sentence", "source", "reference", "output", "other")
-    return "\n".join(f"  {name:<10} {sentence[name]}" for name in names if name in sentence)
+    return "\n".join(f"  {key:<10} {value}" for key, value in sentence.items() if key != "gain")

@@ -10,16 +10,16 @@ are none: of the same outputs it found 39; 27 of them lacked the word.
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise, takewhile
 
 from nmt.data.splitting import sentence_key
 from nmt.decoding.alignment import token_to_word
 from nmt.decoding.translator import Translation
 from nmt.decoding.warnings import repeats
-from nmt.evaluation.scores import score
+from nmt.evaluation.scores import MetricScore, score
 from nmt.extras.analysis import html
-from nmt.extras.analysis.leaks import TrainingOverlap, words
+from nmt.extras.analysis.leaks import words
 from nmt.extras.analysis.results import Section, Translated, sentence_text
 from nmt.report.table import Table
 from nmt.text.tokenizers import Tokenizer
@@ -52,13 +52,63 @@ DESCRIPTIONS: Mapping[str, str] = {
 }
 
 
+def leaks(translated: Translated) -> Section | None:
+    """How many sentences are in the training data, and the scores of the others."""
+    if (overlap := translated.overlap) is None:
+        return None
+    exact, near, clean = sum(overlap.exact), sum(overlap.near), overlap.clean
+    scores: list[MetricScore] = []
+    if 0 < len(clean) < len(translated.outputs):
+        outputs, *references = (
+            [lines[i] for i in clean] for lines in (translated.outputs, *translated.references)
+        )
+        scores = score(outputs, references, translated.metrics, lowercase=translated.lowercase)
+    remark = f"sentences that are in the training data: {exact:,} exactly, {near:,} nearly"
+    if exact or near:
+        shown = ", ".join(f"{score.name} {score.value:.2f}" for score in scores)
+        case = ", ignoring case" if translated.lowercase else ""
+        remark += f"; scores without them{case}: {shown or 'none, no sentence is left'}"
+    values = {
+        "exact": exact,
+        "near": near,
+        "scores_without": [score.to_dict() for score in scores],
+    }
+    return Section([remark], values={"leaks": values})
+
+
 def groups(translated: Translated) -> Section:
-    tables = [by_length(translated)]
+    """Scores by length; by how often the rarest word of the source is in the training data; by
+    whether the source or the target is there.
+    """
+    lengths = [bisect_left(LENGTHS, len(source.split())) for source in translated.sources]
+    names = class_names(LENGTHS, first=1)
+    tables = [
+        _by_group("by_source_length", "By source length", "words", translated, lengths, names)
+    ]
     if (overlap := translated.overlap) is not None:
+        rarest = [
+            min((overlap.src_counts[word] for word in words(source)), default=0)
+            for source in translated.sources
+        ]
+        seen = zip(overlap.exact, overlap.near, strict=True)
         tables += [
-            by_rarest_word(translated, overlap.src_counts),
+            _by_group(
+                "by_rarest_source_word",
+                "By frequency of the rarest source word in the training data",
+                "occurrences",
+                translated,
+                [bisect_left(FREQUENCIES, count) for count in rarest],
+                class_names(FREQUENCIES, first=0),
+            ),
             by_frequency(translated, overlap.tgt_counts),
-            by_overlap(translated, overlap),
+            _by_group(
+                "by_seen_in_training",
+                "By whether the source or the target is in the training data",
+                "seen",
+                translated,
+                [0 if exact else 1 if near else 2 for exact, near in seen],
+                ["exactly", "nearly", "no"],
+            ),
         ]
     return Section(tables=tables)
 
@@ -71,48 +121,6 @@ def extremes(translated: Translated) -> Section:
         texts.append("\n".join([heading, *map(sentence_text, sentences)]))
         page.append((f"{name.title()} sentences, by chrF", html.sentence_list(sentences)))
     return Section(values=values, text="\n\n".join(texts), page=page)
-
-
-def by_length(text: Translated) -> Table:
-    return _by_group(
-        "by_source_length",
-        "By source length",
-        "words",
-        text,
-        [bisect_left(LENGTHS, len(source.split())) for source in text.sources],
-        class_names(LENGTHS, first=1),
-    )
-
-
-def by_rarest_word(text: Translated, counts: Mapping[str, int]) -> Table:
-    """Scores by how often the rarest word of the source is in the training data."""
-    rarest = [
-        min((counts.get(word, 0) for word in words(source)), default=0) for source in text.sources
-    ]
-    return _by_group(
-        "by_rarest_source_word",
-        "By frequency of the rarest source word in the training data",
-        "occurrences",
-        text,
-        [bisect_left(FREQUENCIES, count) for count in rarest],
-        class_names(FREQUENCIES, first=0),
-    )
-
-
-def by_overlap(text: Translated, overlap: TrainingOverlap) -> Table:
-    """Scores by whether the source or the target is in the training data."""
-    groups = [
-        0 if exact else 1 if near else 2
-        for exact, near in zip(overlap.exact, overlap.near, strict=True)
-    ]
-    return _by_group(
-        "by_seen_in_training",
-        "By whether the source or the target is in the training data",
-        "seen",
-        text,
-        groups,
-        ["exactly", "nearly", "no"],
-    )
 
 
 def by_frequency(text: Translated, counts: Mapping[str, int]) -> Table:
@@ -208,38 +216,35 @@ def output_warnings(translated: Translated, tokenizer: Tokenizer) -> dict[str, l
     """The indices of the outputs that look wrong, for each kind in `DESCRIPTIONS`; without training
     data none counts as inventing. `tokenizer`: of the source.
     """
-    sources, outputs, overlap = translated.sources, translated.outputs, translated.overlap
-    references = [*zip(*translated.references, strict=True)]  # [N] tuples
-    kinds: dict[str, Callable[[int], bool]] = {
-        "empty": lambda i: not outputs[i].strip(),
-        "cut": lambda i: not translated.translations[i].complete,
-        "repeating": lambda i: _repeats(outputs[i]) and not any(map(_repeats, references[i])),
-        "copied": lambda i: _is_copy(outputs[i], sources[i], references[i]),
-        "doubling": lambda i: doubles(outputs[i], sources[i], references[i]),
-        "skipping": lambda i: bool(skipped_words(translated.translations[i], tokenizer)),
-        "inventing": lambda i: (
-            overlap is not None
-            and _invents(outputs[i], [sources[i], *references[i]], overlap.tgt_counts)
-        ),
-        "short": lambda i: len(outputs[i]) < MIN_LENGTH * min(map(len, references[i])),
-    }
-    return {kind: [i for i in range(len(outputs)) if holds(i)] for kind, holds in kinds.items()}
+    overlap, signs = translated.overlap, []
+    for source, output, translation, *references in zip(
+        translated.sources,
+        translated.outputs,
+        translated.translations,
+        *translated.references,
+        strict=True,
+    ):
+        key, keys = sentence_key(output), map(sentence_key, references)
+        known = {word for text in (source, *references) for word in words(text)}
+        new = (word for word in words(output) if word.isalpha() and word not in known)
+        signs.append(
+            {
+                "empty": not output.strip(),
+                "cut": not translation.complete,
+                "repeating": _repeats(output) and not any(map(_repeats, references)),
+                "copied": key and key == sentence_key(source) and key not in keys,
+                "doubling": doubles(output, source, references),
+                "skipping": skipped_words(translation, tokenizer),
+                "inventing": overlap is not None
+                and any(word not in overlap.tgt_counts for word in new),
+                "short": len(output) < MIN_LENGTH * min(map(len, references)),
+            }
+        )
+    return {kind: [i for i, sign in enumerate(signs) if sign[kind]] for kind in DESCRIPTIONS}
 
 
 def _repeats(text: str) -> bool:
     return repeats(words(text), MIN_REPEATS)
-
-
-def _invents(output: str, others: Sequence[str], counts: Mapping[str, int]) -> bool:
-    known = {word for other in others for word in words(other)}
-    return any(
-        word.isalpha() and word not in counts and word not in known for word in words(output)
-    )
-
-
-def _is_copy(output: str, source: str, references: Sequence[str]) -> bool:
-    key = sentence_key(output)
-    return bool(key) and key == sentence_key(source) and key not in map(sentence_key, references)
 
 
 def doubles(output: str, source: str, references: Sequence[str]) -> bool:

@@ -14,13 +14,13 @@ from nmt.evaluation.results import EvaluationSet
 from nmt.extras.analysis.leaks import (
     MIN_SHARED_NGRAMS,
     NGRAM_SIZE,
-    leaks,
     scan,
     text_variants,
     training_overlap,
     words,
 )
 from nmt.extras.analysis.results import Translated
+from nmt.extras.analysis.sentences import leaks
 from nmt.run.evaluated import open_system
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary

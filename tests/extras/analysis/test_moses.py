@@ -8,7 +8,7 @@ import sacremoses
 
 from nmt.errors import DataError
 from nmt.evaluation.scores import score_tokenized
-from nmt.extras.analysis.moses import score_moses, split_words
+from nmt.extras.analysis.moses import check_language, score_moses, split_words
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_the_score_is_that_of_the_words_and_its_signature_says_how_they_were_mad
         ["Ein Mann im roten T-Shirt läuft."],
         ["ein Mann in einem roten T-Shirt läuft ."],
     )
-    bleu = score_moses(hypotheses, [references], "de", bootstrap=10)
+    bleu = score_moses(hypotheses, [references], "de")
     words = score_tokenized(
         ["ein mann im roten t-shirt läuft ."],
         [["ein mann in einem roten t-shirt läuft ."]],
@@ -53,9 +53,9 @@ def test_the_score_is_that_of_the_words_and_its_signature_says_how_they_were_mad
         lowercase=True,
     )
     assert (bleu.name, bleu.value) == ("Moses BLEU", words.value)
-    assert "bs:10|seed:12345|case:lc|eff:no|tok:none" in bleu.signature
+    assert "bs:1000|seed:12345|case:lc|eff:no|tok:none" in bleu.signature
     settings = "lower-case, normalize-punctuation, Moses tokenizer de, no -a"
     assert bleu.signature.endswith(f"|words:{settings}, sacremoses {sacremoses.__version__}")
     assert bleu.interval is not None
     with pytest.raises(DataError, match=r"^xx: not a language of the Moses tokenizer"):
-        score_moses(hypotheses, [references], "xx")
+        check_language("xx")

@@ -1,6 +1,7 @@
 """nmt.extras.analysis.sentences: scores by group, the extremes, and outputs that look wrong."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,8 @@ from nmt.extras.analysis.results import Translated
 from nmt.extras.analysis.sentences import (
     DESCRIPTIONS,
     by_frequency,
-    by_length,
-    by_rarest_word,
     doubles,
+    groups,
     output_warnings,
     share_stem,
     skipped_words,
@@ -45,7 +45,7 @@ TEXT = Translated(SOURCES, OUTPUTS, [REFERENCES])
 
 
 def test_by_length_each_group_is_scored_alone() -> None:
-    table = by_length(TEXT)
+    (table,) = groups(TEXT).tables
     assert [row[:2] for row in table.rows] == [("1-5", 2), ("6-10", 2)]
     for row, chosen in zip(table.rows, ([0, 1], [2, 3]), strict=True):
         alone = score([OUTPUTS[i] for i in chosen], [[REFERENCES[i] for i in chosen]])
@@ -56,17 +56,19 @@ def test_by_length_each_group_is_scored_alone() -> None:
 def test_a_system_that_writes_lower_case_is_scored_without_case() -> None:
     lowered = [line.lower() for line in OUTPUTS]
     text = Translated(SOURCES, lowered, [REFERENCES], lowercase=True)
-    table, cased = by_length(text), by_length(TEXT)
+    (table,), (cased,) = groups(text).tables, groups(TEXT).tables
     assert table.note.endswith("; scores ignore case")
     assert [row[1:] for row in table.rows] == [row[1:] for row in cased.rows]
     assert text.extremes == TEXT.extremes
 
 
 def test_by_the_rarest_word_of_the_source() -> None:
-    counts = {"one": 9, "two": 8, "three": 3, "this": 5}
-    counts |= dict.fromkeys(("has", "six", "words", "in", "all"), 60)
-    table = by_rarest_word(TEXT, counts)
-    assert [row[:2] for row in table.rows] == [("0", 2), ("1-5", 2)]
+    counts = Counter({"one": 9, "two": 8, "three": 3, "this": 5})
+    counts.update(dict.fromkeys(("has", "six", "words", "in", "all"), 60))
+    overlap = TrainingOverlap([True, *[False] * 3], [False, True, *[False] * 2], counts, counts)
+    _, rarest, _, seen = groups(replace(TEXT, overlap=overlap)).tables
+    assert [row[:2] for row in rarest.rows] == [("0", 2), ("1-5", 2)]
+    assert [row[:2] for row in seen.rows] == [("exactly", 1), ("nearly", 1), ("no", 2)]
 
 
 def test_by_frequency_counts_a_word_as_often_as_it_is_right() -> None:
