@@ -337,8 +337,9 @@ def _open_member(
     try:
         return archive.open(member)
     except KeyError:
-        listing = _listing(archive.namelist())
-        raise DataError(f"{path}: has no {member}; it holds: {listing}") from None
+        raise DataError(
+            f"{path}: has no {member}; it holds: {_listing(archive.namelist())}"
+        ) from None
     except (RuntimeError, NotImplementedError) as error:
         raise DataError(f"{path}: {member} cannot be unpacked ({error})") from None
 

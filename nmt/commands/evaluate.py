@@ -340,8 +340,11 @@ def score_system(
     )
     n_tokens = sum(len(pair.token_log_probs) for pair in forced)
     loss = -sum(pair.log_prob for pair in forced) / n_tokens
-    evaluation = Evaluation(system.describe(text), text, outputs, facts, *scores, loss)
-    return evaluation, translations, forced
+    return (
+        Evaluation(system.describe(text), text, outputs, facts, *scores, loss),
+        translations,
+        forced,
+    )
 
 
 def read_text(system: System, options: ScoreOptions) -> EvaluationSet:

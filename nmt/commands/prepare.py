@@ -229,8 +229,9 @@ def summary(manifest: dict[str, Any]) -> str:
     if manifest["peak_memory"] is not None:
         took += f", peak memory {manifest['peak_memory'] / 1e6:,.0f} MB"
     rows.append(("took", took))
-    done = "already prepared" if manifest["already_prepared"] else "written to"
-    rows.append((done, manifest["folder"]))
+    rows.append(
+        ("already prepared" if manifest["already_prepared"] else "written to", manifest["folder"])
+    )
     return "\n".join(f"{label:<20}{text}".rstrip() for label, text in rows)
 
 

@@ -341,8 +341,9 @@ def _to_line(
     best, tokenizers = translations[0], translator.tokenizers
     if options.align:
         _check_attention(best, "--align")
-        pairs = align(best, tokenizers, options.threshold)
-        return " ".join(f"{source}-{output}" for source, output in pairs)  # as Pharaoh writes them
+        return " ".join(  # as Pharaoh writes them
+            f"{source}-{output}" for source, output in align(best, tokenizers, options.threshold)
+        )
     if options.as_json:
         hypotheses = [
             translation_to_dict(translation, tokenizers, options.threshold)

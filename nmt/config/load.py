@@ -94,8 +94,7 @@ def config_from_dict(values: dict[str, Any], origin: str = "configuration") -> C
     if len(problems) == 1:
         raise ConfigError(f"{origin}: {problems[0]}")
     if problems:
-        lines = [f"{origin}: {len(problems)} problems", *map(str, problems)]
-        raise ConfigError("\n  ".join(lines))
+        raise ConfigError("\n  ".join([f"{origin}: {len(problems)} problems", *map(str, problems)]))
     return config
 
 

@@ -1,5 +1,5 @@
 """Signs that a file of sentence pairs is not what the configuration says: swapped, shifted, in
-another language or encoding. A language is known by its script, or by the stop words that spaCy
+another language. A language is known by its script, or by the stop words that spaCy
 lists for it.
 """
 
@@ -128,23 +128,6 @@ def _traits(text: str) -> tuple[float, str, frozenset[str]]:
         text[-1:] if text[-1:] in "?!.:…" else "",
         frozenset(_WORD.findall(text.lower())),
     )
-
-
-def check_encoding(
-    name: str, n_undecodable: int, n_decoded: int, lines: Sequence[int | str]
-) -> None:
-    """Raise a DataError if most rows with other characters than ASCII cannot be decoded; a few
-    damaged rows are only dropped.
-
-    Args:
-        n_decoded: rows with such characters that can be decoded. lines: the first numbers of the
-            others.
-    """
-    if n_undecodable >= 5 and n_undecodable > n_decoded:
-        raise DataError(
-            f"{name}: not UTF-8 in {n_undecodable:,} rows (the first: line {lines[0]}); convert "
-            "the file, for example from Latin-1 with `iconv -f LATIN1 -t UTF-8 FILE > NEW`"
-        )
 
 
 def check_dropped(name: str, reasons: Mapping[str, int], n_read: int) -> None:

@@ -213,8 +213,13 @@ def read_pairs(
             sample += map(_to_pair, chunk.lines.split("\n")[:-1:step])
             while len(sample) > 2000:
                 sample, step = sample[::2], 2 * step
-        undecodable = tally.lines.get(UNDECODABLE, [])
-        checks.check_encoding(source.name, tally.dropped[UNDECODABLE], tally.non_ascii, undecodable)
+        n_undecodable = tally.dropped[UNDECODABLE]  # a few damaged rows are only dropped
+        if n_undecodable >= 5 and n_undecodable > tally.non_ascii:
+            raise DataError(
+                f"{source.name}: not UTF-8 in {n_undecodable:,} rows (the first: line "
+                f"{tally.lines[UNDECODABLE][0]}); convert the file, for example from Latin-1 with "
+                "`iconv -f LATIN1 -t UTF-8 FILE > NEW`"
+            )
         total.add(tally, source.name if len(sources) > 1 else None)
     n_others = len(sources) - 1
     name = f"{sources[0].name} and {n_others} more files" if n_others else sources[0].name
@@ -268,8 +273,9 @@ def clean_rows(
     tally.non_ascii = sum(not (src.isascii() and tgt.isascii()) for src, tgt in decoded)
     line_range = first_line, first_line + len(rows) - 1
     checks.check_order(source.name, source.unit, line_range, languages, kept, decoded)
-    lines = "".join(f"{src}\t{tgt}\n" for src, tgt in kept)
-    return CleanedChunk(lines, b"".join(fingerprints), tally)
+    return CleanedChunk(
+        "".join(f"{src}\t{tgt}\n" for src, tgt in kept), b"".join(fingerprints), tally
+    )
 
 
 def _decode(source: PairSource, row: RawRow, line: int, tally: Tally, strict: bool) -> Pair | None:

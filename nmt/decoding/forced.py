@@ -96,8 +96,12 @@ def score_pairs(
 
     order = sorted(range(len(pairs)), key=lambda i: (len(tgt[i]), len(src[i])))
     lengths = [max(len(tgt[i]), len(src[i])) for i in order]
-    slices = cut_batches(lengths, max_items=translator.options.batch, max_padded=MAX_FORCED_TOKENS)
-    batches = [order[part] for part in slices]
+    batches = [
+        order[part]
+        for part in cut_batches(
+            lengths, max_items=translator.options.batch, max_padded=MAX_FORCED_TOKENS
+        )
+    ]
     results: dict[int, ScoredPair] = {}
     for i, (log_probs, attention) in run_batches(
         score, batches, "split it into sentences", translator.model.device

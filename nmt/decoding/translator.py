@@ -184,8 +184,12 @@ class Translator:
             (i for i, tokens in enumerate(sources) if tokens), key=lambda i: len(sources[i])
         )
         costs = [n_hypotheses * max(len(sources[i]), MIN_LENGTH) for i in order]
-        parts = cut_batches(costs, max_items=self.options.batch, max_padded=MAX_SEARCH_TOKENS)
-        batches = [order[part] for part in parts]
+        batches = [
+            order[part]
+            for part in cut_batches(
+                costs, max_items=self.options.batch, max_padded=MAX_SEARCH_TOKENS
+            )
+        ]
         for i, translations in run_batches(translate_batch, batches, advice, self.model.device):
             is_cut = len(all_tokens[i]) > len(sources[i])
             results[i] = (

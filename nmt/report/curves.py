@@ -98,13 +98,13 @@ def _figure(
     figure = Figure(figsize=(WIDTH, height))
     rows = figure.subplots(len(heights), sharex=True, squeeze=False, height_ratios=heights)[:, 0]
     # Fixed margins: matplotlib's automatic layout takes as long as the drawing.
-    margins = {
-        "left": LEFT / WIDTH,
-        "right": 1 - RIGHT / WIDTH,
-        "bottom": BOTTOM / height,
-        "top": 1 - TOP / height,
-    }
-    figure.subplots_adjust(**margins, hspace=GAP * len(heights) / sum(heights))
+    figure.subplots_adjust(
+        left=LEFT / WIDTH,
+        right=1 - RIGHT / WIDTH,
+        bottom=BOTTOM / height,
+        top=1 - TOP / height,
+        hspace=GAP * len(heights) / sum(heights),
+    )
     for axes, (panel, curves) in zip(rows, panels.items(), strict=True):
         _draw_panel(axes, panel, curves)
         if best is not None:

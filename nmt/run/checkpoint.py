@@ -195,13 +195,14 @@ class Checkpoints:
         self._write_pointer("best", ranked[: self.keep_best])
 
     def _write_pointer(self, pointer: PointerName, kept: Sequence[KeptCheckpoint]) -> None:
-        first = kept[0]
-        value = {
-            "checkpoint": first.checkpoint,
-            "step": first.step,
-            "kept": [asdict(checkpoint) for checkpoint in kept],
-        }
-        write_json(self.folder / f"{pointer}.json", value)
+        write_json(
+            self.folder / f"{pointer}.json",
+            {
+                "checkpoint": kept[0].checkpoint,
+                "step": kept[0].step,
+                "kept": [asdict(checkpoint) for checkpoint in kept],
+            },
+        )
 
     def kept(self, pointer: PointerName) -> list[KeptCheckpoint]:
         """The checkpoints that a pointer names, the last or the best first; none at first.

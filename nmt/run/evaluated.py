@@ -80,9 +80,14 @@ class System:
             for key, value in self.overrides.items()
             if key != BEAM
         ]
-        names = " + ".join(map(str, self.names))
-        facts = [names, f"{kind} {steps}", text.name, f"{len(text):,} sentences"]
-        return ", ".join([*facts, f"beam {self.translator.options.beam}", *overrides])
+        facts = [
+            " + ".join(map(str, self.names)),
+            f"{kind} {steps}",
+            text.name,
+            f"{len(text):,} sentences",
+            f"beam {self.translator.options.beam}",
+        ]
+        return ", ".join([*facts, *overrides])
 
     @property
     def ranking_runs(self) -> dict[str, Path]:

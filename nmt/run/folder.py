@@ -135,8 +135,7 @@ def _lock_file(folder: Path) -> Path:
 def check_prepared(config: Config) -> None:
     """Raises: DataError if the prepared folder is missing or has other settings than these."""
     folder = config.prepared_folder
-    changes = list(config_differences(load_manifest(folder), config))
-    if changes:
+    if changes := list(config_differences(load_manifest(folder), config)):
         raise DataError(
             f"{folder}: prepared with another configuration ({'; '.join(changes)}); run `nmt "
             "prepare` with --overwrite"
@@ -265,12 +264,13 @@ def load_tokenizers(folder: Path, config: Config) -> tuple[Tokenizer, Tokenizer]
         signatures = read_json(folder / MANIFEST)["tokenizers"]
         for side, tokenizer in (("src", src), ("tgt", tgt)):
             if signatures[side] != tokenizer.signature:
-                text = (
+                warnings.warn(
                     f"{folder}: made with the {side} tokenizer {signatures[side]}, but "
                     f"{tokenizer.signature} is installed here; the tokens may differ, and the "
-                    "translations with them"
+                    "translations with them",
+                    NmtWarning,
+                    stacklevel=2,
                 )
-                warnings.warn(text, NmtWarning, stacklevel=2)
     return src, tgt
 
 
@@ -320,6 +320,8 @@ def find_checkpoint(folder: Path) -> Path:
     checkpoints = Checkpoints(folder)
     checkpoint = checkpoints.find("best") or checkpoints.find("last")
     if checkpoint is None:
-        command = f"nmt train -c {folder / CONFIG_FILE} -o {folder} --resume"
-        raise CheckpointError(f"{folder}: has no checkpoint yet; continue with `{command}`")
+        raise CheckpointError(
+            f"{folder}: has no checkpoint yet; continue with `nmt train -c "
+            f"{folder / CONFIG_FILE} -o {folder} --resume`"
+        )
     return checkpoint

@@ -73,9 +73,14 @@ class PreparedData:
         manifest = load_manifest(folder)
         check_files(folder, manifest)
         config = prepared_config(folder, manifest)
-        tools = load_tokenizers(folder, config), load_vocabularies(folder)
         return cls(
-            folder, manifest, config, *tools, Corpus.load(folder, "train"), HeldOut.load(folder)
+            folder,
+            manifest,
+            config,
+            load_tokenizers(folder, config),
+            load_vocabularies(folder),
+            Corpus.load(folder, "train"),
+            HeldOut.load(folder),
         )
 
     def pairs(self) -> Iterator[Pair]:

@@ -109,8 +109,10 @@ class Vocabulary:
 
     def save(self, path: Path) -> None:
         """Write one line `token<TAB>count` for each id, in order."""
-        entries = zip(self._tokens, self._counts, strict=True)
-        write_lines(path, (f"{token}\t{count}" for token, count in entries))
+        write_lines(
+            path,
+            (f"{token}\t{count}" for token, count in zip(self._tokens, self._counts, strict=True)),
+        )
 
     @classmethod
     def load(cls, path: Path) -> Self:

@@ -140,10 +140,9 @@ def _find_last(folder: Path, config: Config, resume: bool) -> Path | None:
         if not key.startswith(resumable) and not is_location_key(key)
     ]
     if changes:
-        listing = "\n  ".join(changes)
         raise ConfigError(
             f"{folder}: cannot resume, the configuration differs; train elsewhere with -o, or "
-            f"change it back\n  {listing}"
+            "change it back\n  " + "\n  ".join(changes)
         )
     check_same_data(folder, config.prepared_folder)
     return open_checkpoints(folder, config).find("last")

@@ -92,8 +92,9 @@ class Validation:
 
     @property
     def scores_text(self) -> str:
-        titles = {name: METRICS[name].trait("title") for name in self.scores}
-        return "  ".join(f"{titles[name]} {value:.2f}" for name, value in self.scores.items())
+        return "  ".join(
+            f"{METRICS[name].trait('title')} {value:.2f}" for name, value in self.scores.items()
+        )
 
 
 class Validator:
