@@ -2,13 +2,17 @@
 it.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from nmt.commands import prepare
 from nmt.commands import train as train_command
 from nmt.config.load import config_from_dict
 from nmt.config.schema import Config
+from nmt.data.corpus import Sequences
 from nmt.data.manifest import MANIFEST
 from nmt.files import CHECKSUMS_FILE
 
@@ -65,6 +69,12 @@ def configure(table: Path, **sections: Any) -> Config:
     return config_from_dict(
         {"name": "toy", "data": data, "tokenizer": {"kind": "characters"}, **sections}
     )
+
+
+def sequences(rows: Sequence[Sequence[int]]) -> Sequences:
+    """Sentences of ids."""
+    ids = np.array([index for row in rows for index in row], np.int32)
+    return Sequences.of_blocks([(ids, np.array([*map(len, rows)], np.int32))])
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -3,7 +3,6 @@ saves it in the run folder.
 """
 
 import time
-from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Annotated
 
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from nmt.bars import is_watched, progress_bar
 from nmt.commands.options import DataOption, DeviceOption, RunArgument
 from nmt.config.schema import BatchConfig
-from nmt.data.batches import Batch, plan_batches, read_batches
+from nmt.data.batches import plan_batches, read_batches
 from nmt.data.corpus import Corpus
 from nmt.device import set_up_device
 from nmt.errors import ConfigError
@@ -76,14 +75,15 @@ def command(
     corpus, vocabularies = Corpus.load(prepared, "train"), load_vocabularies(folder)
     sample = np.random.default_rng(config.seed).permutation(len(corpus))[:pairs]
     src_size, tgt_size = map(len, vocabularies)
+    links = LinkCounts(tgt_size)
     if aligner:
-        word_aligner, links = WordAligner(corpus, src_size, tgt_size, sample), LinkCounts(tgt_size)
+        word_aligner = WordAligner(corpus, src_size, tgt_size, sample)
         word_aligner.fit()
         for src_ids, tgt_ids in word_aligner.links():
             links.add(src_ids, tgt_ids)
     else:
         model = load_model(folder, find_checkpoint(folder)).to(set_up_device(device))
-        links = count_links(model.eval(), _batches(corpus, sample, config.seed), tgt_size)
+        count_links(model.eval(), corpus, sample, links, config.seed)
     lexicon, path = build_lexicon(links, *vocabularies), folder / LEXICON_FILE
     with explain_write_errors(path):
         lexicon.save(path)
@@ -92,21 +92,6 @@ def command(
         f"{path}: {n_entries:,} translations of {len(lexicon.entries):,} source tokens, "
         f"from {len(sample):,} pairs in {time.monotonic() - start_time:.0f} s"
     )
-
-
-def _batches(corpus: Corpus, sample: NDArray[np.int64], seed: int) -> Iterator[Batch]:
-    """Batches of a sample of training pairs, with a progress bar at a terminal."""
-    plan = plan_batches(
-        corpus.src.lengths[sample], corpus.tgt.lengths[sample], BATCH_CONFIG, key=(seed, 0)
-    )
-    with progress_bar(
-        total=len(sample), unit="pair", desc="lexicon", disable=not is_watched(), leave=False
-    ) as bar:
-        for indices, batch in zip(
-            plan, read_batches(corpus, [sample[indices] for indices in plan]), strict=True
-        ):
-            yield batch
-            bar.update(len(indices))
 
 
 class LinkCounts:
@@ -139,20 +124,31 @@ class LinkCounts:
 
 
 @torch.inference_mode()
-def count_links(model: Seq2Seq, batches: Iterable[Batch], tgt_vocabulary_size: int) -> LinkCounts:
+def count_links(
+    model: Seq2Seq, corpus: Corpus, sample: NDArray[np.int64], links: LinkCounts, seed: int
+) -> None:
     """Count links from each target token to the source token that it attends to most.
 
     A target token whose largest weight is on <eos> has no link. The model must be in evaluation
     mode.
+
+    Args:
+        sample: indices of training pairs. seed: of the order of the batches.
     """
-    links = LinkCounts(tgt_vocabulary_size)
-    for batch in batches:
-        moved = batch.to(model.device)
-        peaks = model(moved.src, moved.src_lengths, moved.tgt_in).attention.argmax(-1)  # [B, T]
-        src, tgt = moved.src.gather(1, peaks), moved.tgt_out
-        linked = moved.tgt_mask & (tgt != EOS) & (src != EOS)
-        links.add(src[linked].cpu().numpy(), tgt[linked].cpu().numpy())
-    return links
+    plan = plan_batches(
+        corpus.src.lengths[sample], corpus.tgt.lengths[sample], BATCH_CONFIG, key=(seed, 0)
+    )
+    batches = read_batches(corpus, [sample[indices] for indices in plan])
+    with progress_bar(
+        total=len(sample), unit="pair", desc="lexicon", disable=not is_watched(), leave=False
+    ) as bar:
+        for indices, batch in zip(plan, batches, strict=True):
+            moved = batch.to(model.device)
+            attention = model(moved.src, moved.src_lengths, moved.tgt_in).attention
+            src, tgt = moved.src.gather(1, attention.argmax(-1)), moved.tgt_out  # [B, T]
+            linked = moved.tgt_mask & (tgt != EOS) & (src != EOS)
+            links.add(src[linked].cpu().numpy(), tgt[linked].cpu().numpy())
+            bar.update(len(indices))
 
 
 def build_lexicon(

@@ -38,9 +38,6 @@ from nmt.extras.serve.schemas import (
     TranslateRequest,
 )
 
-ANY_ERROR: dict[int | str, dict[str, Any]] = {
-    "default": {"model": Error, "description": "the request is refused, or has failed"}
-}
 # URL -> package, file and type of the page's parts. The style is that of the reports.
 PAGE = {
     "/": ("nmt.extras.serve", "page/index.html", "text/html; charset=utf-8"),
@@ -94,7 +91,19 @@ class Guard:
             await send(message)
 
         try:
-            self._check_origin(Headers(scope=scope))
+            headers = Headers(scope=scope)
+            host, origin = headers.get("host", ""), headers.get("origin")
+            name = re.sub(r":\d*$", "", host.lower()).removeprefix("[").removesuffix("]")
+            if self.hosts is not None and name not in self.hosts:
+                # An attacker's name server may resolve a name of a web page to this machine.
+                names = ", ".join(sorted(self.hosts))
+                raise HTTPException(
+                    403, f"the header Host is {host!r}; this server has only the names {names}"
+                )
+            if origin is not None and origin.partition("://")[2] != host:
+                raise HTTPException(
+                    403, f"the request comes from a page of {origin}, not of this server"
+                )
             if scope["method"] == "POST":
                 receive = await self._read_body(receive)
         except HTTPException as error:
@@ -102,21 +111,6 @@ class Guard:
             await response(scope, receive, send_with_headers)
             return
         await self.app(scope, receive, send_with_headers)
-
-    def _check_origin(self, headers: Headers) -> None:
-        """Raises: HTTPException if the request is for another host, or from another site."""
-        host, origin = headers.get("host", ""), headers.get("origin")
-        name = re.sub(r":\d*$", "", host.lower()).removeprefix("[").removesuffix("]")
-        if self.hosts is not None and name not in self.hosts:
-            # An attacker's name server may resolve a name of a web page to this machine.
-            names = ", ".join(sorted(self.hosts))
-            raise HTTPException(
-                403, f"the header Host is {host!r}; this server has only the names {names}"
-            )
-        if origin is not None and origin.partition("://")[2] != host:
-            raise HTTPException(
-                403, f"the request comes from a page of {origin}, not of this server"
-            )
 
     async def _read_body(self, receive: Receive) -> Receive:
         """Another `receive`, which has the whole body already.
@@ -329,7 +323,9 @@ def create_app(
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        responses=ANY_ERROR,
+        responses={
+            "default": {"model": Error, "description": "the request is refused, or has failed"}
+        },
     )
     app.post("/translate", response_model=TranslateAnswer)(api.translate)
     app.post("/alternatives", response_model=AlternativesAnswer)(api.alternatives)

@@ -12,6 +12,7 @@ from nmt.extras.augment import soft_targets as module
 from nmt.extras.augment.soft_targets import soft_targets
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, SOS
+from tests.toy import sequences
 
 
 def make_model(seed: int, **values: Any) -> Seq2Seq:
@@ -37,14 +38,7 @@ def test_they_are_the_most_probable_words_of_the_mean(
         [random.integers(4, size, length).tolist() for length in random.integers(0, 6, 10)]
         for size in (11, 13)
     ]
-    corpus = Corpus(
-        *(
-            Sequences.of_blocks(
-                [(np.concatenate(side).astype(np.int32), np.array([*map(len, side)], np.int32))]
-            )
-            for side in sides
-        )
-    )
+    corpus = Corpus(*map(sequences, sides))
     models = [make_model(1, **values), make_model(2)]
     blocks = [*soft_targets(models, corpus)]
     assert len(blocks) == -(-10 // block)

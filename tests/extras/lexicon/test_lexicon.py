@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from nmt.config.schema import ModelConfig
 from nmt.data.batches import build_batch
+from nmt.data.corpus import Corpus
 from nmt.errors import DataError
 from nmt.extras.lexicon import command as module
 from nmt.extras.lexicon.command import LinkCounts, build_lexicon, count_links
@@ -21,6 +22,7 @@ from nmt.extras.lexicon.lexicon import (
 )
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, Vocabulary
+from tests.toy import sequences
 
 ENTRIES = {"dog": [Entry("Hund", 0.75, 3), Entry("<unk>", 0.25, 1)], "￭!": [Entry("￭!", 1.0, 2)]}
 
@@ -78,17 +80,11 @@ def test_a_token_is_linked_to_the_most_attended_source_token() -> None:
             for row, token in zip(weights, tgt, strict=False)
             if row.argmax() < len(src)
         )
-    batches = [
-        build_batch([src for src, _ in part], [tgt for _, tgt in part])
-        for part in (pairs[:2], pairs[2:])
-    ]
-    src_ids, tgt_ids, counts = count_links(model, batches, 11).triples()
-    assert (
-        dict(
-            zip(zip(src_ids.tolist(), tgt_ids.tolist(), strict=True), counts.tolist(), strict=True)
-        )
-        == expected
-    )
+    corpus = Corpus(*map(sequences, zip(*pairs, strict=True)))
+    links = LinkCounts(11)
+    count_links(model, corpus, np.arange(len(pairs)), links, 1)
+    src_ids, tgt_ids, counts = (column.tolist() for column in links.triples())
+    assert dict(zip(zip(src_ids, tgt_ids, strict=True), counts, strict=True)) == expected
     assert expected
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from nmt.config.schema import DecodingConfig
 from nmt.data.batches import build_batch
-from nmt.data.corpus import Corpus, Sequences, read_sentences
+from nmt.data.corpus import Corpus, read_sentences
 from nmt.decoding.fast import for_search
 from nmt.decoding.forced import score_batch
 from nmt.decoding.search import search
@@ -38,32 +38,24 @@ from nmt.text.vocabulary import EOS, SOS
 from tests import toy
 from tests.conftest import Run
 from tests.decoding.test_search import make_model, make_sources
+from tests.toy import sequences
 
 SRC = [[4, 7, 5], [4, 7, 6, 6], [8, 9], [10, 4, 7, 5, 11], [5]]
 TGT = [[6, 6], [9, 10, 4], [5, 5, 5], [8], [11, 4]]
 OPTIONS = NeighborsConfig(pairs=3, weight=0.7, distance=2.0)
 
 
-def sequences(rows: Sequence[Sequence[int]]) -> Sequences:
-    return Sequences.of_blocks(
-        [
-            (
-                np.array([i for row in rows for i in row], np.int32),
-                np.array([*map(len, rows)], np.int32),
-            )
-        ]
-    )
-
-
-def with_neighbors(model: Seq2Seq, options: NeighborsConfig = OPTIONS) -> NeighborModel:
-    return from_pairs(model, Corpus(sequences(SRC), sequences(TGT)), options, model)
-
-
-def from_pairs(
-    model: Seq2Seq, pairs: Corpus, options: NeighborsConfig, fast_model: Seq2Seq
+def with_neighbors(
+    model: Seq2Seq,
+    options: NeighborsConfig = OPTIONS,
+    *,
+    src: Sequence[Sequence[int]] = SRC,
+    tgt: Sequence[Sequence[int]] = TGT,
+    fast_model: Seq2Seq | None = None,
 ) -> NeighborModel:
+    pairs = Corpus(sequences(src), sequences(tgt))
     similar = SimilarSentences(pairs.src, model.src_embedding.num_embeddings)
-    return NeighborModel(model, fast_model, pairs, similar, options).eval()
+    return NeighborModel(model, fast_model or model, pairs, similar, options).eval()
 
 
 def best_ids(model: TranslationModel, sources: list[list[int]]) -> list[list[int]]:
@@ -127,18 +119,17 @@ def test_a_sentence_alone_has_the_hypotheses_that_it_has_in_a_batch() -> None:
 
 def test_without_weight_far_away_or_without_similar_pairs_it_is_the_model() -> None:
     model = make_model()
-    others = from_pairs(model, Corpus(sequences([[4, 5]]), sequences([[4]])), OPTIONS, model)
     for neighbor_model, sources in (
         (with_neighbors(model, NeighborsConfig(pairs=3, weight=0)), make_sources()),
         (with_neighbors(model, NeighborsConfig(pairs=3, distance=1e-9)), make_sources()),
-        (others, [[6, 6, 8], [11, 9]]),
+        (with_neighbors(model, src=[[4, 5]], tgt=[[4]]), [[6, 6, 8], [11, 9]]),
     ):
         assert best_ids(neighbor_model, sources) == best_ids(model, sources)
 
 
 def test_the_fast_form_of_the_model_searches() -> None:
     model = make_model().float()
-    fast = from_pairs(model, Corpus(sequences(SRC), sequences(TGT)), OPTIONS, for_search(model))
+    fast = with_neighbors(model, fast_model=for_search(model))
     assert best_ids(fast, make_sources()) == best_ids(with_neighbors(model), make_sources())
 
 
