@@ -323,6 +323,9 @@ def test_a_run_that_has_seen_dev_or_test_is_refused(setting: Setting, tmp_path: 
 
 
 def test_wrong_runs_are_refused_in_one_line(setting: Setting, tmp_path: Path) -> None:
+    lower, small = {"kind": "bpe", "size": 90, "lowercase": True}, {"kind": "bpe", "size": 70}
+    _, other_case = setting.train("lower", {}, tokenizer=lower, training={"max_steps": 1})
+    _, other_words = setting.train("small", {}, tokenizer=small, training={"max_steps": 1})
     cases: list[tuple[dict[str, Any], type[Exception], str]] = [
         (
             {"backward": [setting.forward]},
@@ -345,6 +348,22 @@ def test_wrong_runs_are_refused_in_one_line(setting: Setting, tmp_path: Path) ->
             DataError,
             "run-en-de: is named twice; name each run once",
         ),
+        (
+            {"forward": [other_case]},
+            DataError,
+            f"differs from {setting.en_de} in tokenizer.lowercase; use a",
+        ),
+        (
+            {"forward": [setting.forward, other_words], "ensemble": True},
+            CheckpointError,
+            "an ensemble needs runs on the same prepared data",
+        ),
+        (
+            {"teacher": [setting.forward, other_words]},
+            DataError,
+            f"run-small: its vocabularies differ from those of {setting.en_de}; a teacher needs "
+            "the same",
+        ),
         ({"set_": ["decoding.beem=3"]}, ConfigError, "decoding.beem"),
         ({"set_": ["model.dropout=0"]}, ConfigError, "only decoding.KEY=VALUE can be set"),
     ]
@@ -352,18 +371,6 @@ def test_wrong_runs_are_refused_in_one_line(setting: Setting, tmp_path: Path) ->
         with pytest.raises(error) as caught:
             setting.augment(tmp_path / "more", **options)
         assert message in str(caught.value)
-    lower, small = {"kind": "bpe", "size": 90, "lowercase": True}, {"kind": "bpe", "size": 70}
-    _, other_case = setting.train("lower", {}, tokenizer=lower, training={"max_steps": 1})
-    with pytest.raises(DataError, match=r"differs from .*en-de in tokenizer\.lowercase; use a"):
-        setting.augment(tmp_path / "more", forward=[other_case])
-    _, other_words = setting.train("small", {}, tokenizer=small, training={"max_steps": 1})
-    with pytest.raises(CheckpointError, match="an ensemble needs runs on the same prepared data"):
-        setting.augment(tmp_path / "more", forward=[setting.forward, other_words], ensemble=True)
-    with pytest.raises(
-        DataError,
-        match=r"run-small: its vocabularies differ from those of .*en-de; a teacher needs the same",
-    ):
-        setting.augment(tmp_path / "more", teacher=[setting.forward, other_words])
     assert (
         setting.augment(tmp_path / "more", forward=[other_words], backward=None)["splits"]["train"][
             "pairs"

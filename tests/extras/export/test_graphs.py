@@ -27,7 +27,6 @@ from nmt.extras.export.translate import Graph, Search
 from nmt.model.lexical_bias import WordKeys
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import SPECIALS
-from tests.model.test_seq2seq import KINDS
 
 SRC_V, TGT_V = 11, 13
 SOURCES = [
@@ -182,13 +181,6 @@ def test_the_cases_have_all_parts() -> None:
     assert (used("decoder", "kind"), used("decoder", "readout")) == ({*DECODERS}, {*READOUTS})
     assert {case.get("bridge", defaults.bridge) for case in CASES.values()} == {*BRIDGES}
     assert {case.get("output", defaults.output) for case in CASES.values()} == {*OUTPUTS}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", KINDS)
-def test_more_models(name: str, tmp_path: Path) -> None:
-    model = build_model(**KINDS[name])
-    check(model, export(model, tmp_path))
 
 
 @pytest.mark.parametrize(

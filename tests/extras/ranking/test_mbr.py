@@ -123,13 +123,6 @@ def test_a_consensus_beats_the_most_probable_candidate() -> None:
     assert rank_by_expected_utility(translations, cold)[0].text == "xyz"
 
 
-def test_equal_utilities_go_to_the_more_probable_candidate() -> None:
-    translations = [candidate("ab", -2.0), candidate("cd", -1.0)]
-    options = make_options(mbr=SAMPLING)
-    ranked = rank_by_expected_utility(translations, options)
-    assert [(one.text, one.score) for one in ranked] == [("cd", 50.0), ("ab", 50.0)]
-
-
 @pytest.mark.parametrize("mbr", [{}, {**SAMPLING, "utility": "bleu"}], ids=["beam", "sampling"])
 def test_translations_do_not_depend_on_the_batch(mbr: dict[str, Any]) -> None:
     texts = [*TEXTS, *(f"{'ab' * i}a" for i in range(9))]

@@ -71,6 +71,9 @@ def test_translations_are_those_of_the_command_line(
     ).json()
     king = client.post("/translate", json={"q": KING}).json()["translatedText"]
     assert several == {"translatedText": [texts[0], "", f"{texts[0]}\n\n{king}"], "run": "run-2"}
+    started = nmt("translate", "--run", folder / "run", "--prefix", "Der König", DOG).out.strip()
+    answer = client.post("/translate", json={"q": DOG, "prefix": "Der König"}).json()
+    assert answer["translatedText"] == started
 
 
 def test_details_are_those_of_the_command_line(client: TestClient, nmt: Run, folder: Path) -> None:
@@ -98,12 +101,6 @@ def test_details_are_those_of_the_command_line(client: TestClient, nmt: Run, fol
         assert all(sum(row) == pytest.approx(1, abs=1e-3) for row in translation["attention"])
         origins = [replaced["origin"] for replaced in translation["replaced"]]
         assert [word["origin"] for word in words if word["origin"] != "model"] == origins
-
-
-def test_a_prefix(client: TestClient, nmt: Run, folder: Path) -> None:
-    expected = nmt("translate", "--run", folder / "run", "--prefix", "Der König", DOG).out.strip()
-    answer = client.post("/translate", json={"q": DOG, "prefix": "Der König"}).json()
-    assert answer["translatedText"] == expected
 
 
 def test_the_alternatives_for_a_word(client: TestClient) -> None:

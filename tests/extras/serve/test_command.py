@@ -30,12 +30,6 @@ SECONDS = 60
 N_CLIENTS = 200
 
 
-@pytest.fixture
-def trained(folder: Path) -> Path:
-    """A run; tests read it."""
-    return folder / "run"
-
-
 @contextmanager
 def server(*words: object) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A server and its port. It is killed at the end, if it still runs."""
@@ -66,15 +60,15 @@ def ask(port: int, path: str, **fields: Any) -> tuple[int, dict[str, Any]]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no SIGTERM")
-def test_many_clients_at_once_get_their_own_answers(trained: Path) -> None:
+def test_many_clients_at_once_get_their_own_answers(folder: Path) -> None:
     """All start together; each answer is the translation of its sentence alone. Then the server
     ends with status 0.
     """
     sources = [source for source, _ in toy.sentence_pairs()[:N_CLIENTS]]
-    translator = load_translator(trained)
+    translator = load_translator(folder / "run")
     expected = [translator.translate([source])[0].text for source in sources]
     assert len(set(expected)) > N_CLIENTS / 4
-    with server(trained) as (process, port):
+    with server(folder / "run") as (process, port):
         barrier = threading.Barrier(N_CLIENTS)
 
         def translate(source: str) -> tuple[int, dict[str, Any]]:
@@ -91,9 +85,9 @@ def test_many_clients_at_once_get_their_own_answers(trained: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no SIGTERM")
-def test_sigterm_answers_what_was_accepted_and_refuses_the_rest(trained: Path) -> None:
+def test_sigterm_answers_what_was_accepted_and_refuses_the_rest(folder: Path) -> None:
     lines = [source for source, _ in toy.sentence_pairs()[:100]]
-    with server(trained, "--beam", 40) as (process, port), ThreadPoolExecutor(4) as pool:
+    with server(folder / "run", "--beam", 40) as (process, port), ThreadPoolExecutor(4) as pool:
         waiting = [pool.submit(ask, port, "/translate", q=lines[:40]) for _ in range(4)]
         # Until the first request is being answered, and the others wait.
         while ask(port, "/health")[1]["waiting"] < 120:
@@ -106,32 +100,28 @@ def test_sigterm_answers_what_was_accepted_and_refuses_the_rest(trained: Path) -
 
 
 def test_what_it_refuses_to_start_with(
-    nmt: Run, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    nmt: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NMT_TOKEN", raising=False)
-    for host in ("0.0.0.0", "::", "192.0.2.1"):
-        result = nmt("serve", trained, "--host", host)
-        start = (
-            f"nmt: --host {host}: other machines can reach this address, so it needs a token: "
-            "set NMT_TOKEN, for example to "
-        )
-        assert (result.status, result.err[: len(start)], result.err.count("\n")) == (1, start, 1)
-    result = nmt("serve", trained, "--host", "192.0.2.1", "--token", "x" * 16)
-    assert (result.status, result.err.split(" (")[0]) == (
-        1,
-        "nmt: cannot serve at 192.0.2.1, port 8000",
-    )
-    result = nmt("serve", trained, "--port", 0, "--set", "training.epochs=3")
-    assert (
-        result.err
-        == "nmt: --set training.epochs=3: for a trained run only decoding.KEY=VALUE can be set\n"
-    )
-    result = nmt("serve", tmp_path, "--port", 0)
-    assert (
-        result.err
-        == f"nmt: {tmp_path}: no run here; `nmt train -c CONFIG -o {tmp_path}` creates one\n"
-    )
-    result = nmt("serve", trained, "--token", "short")
+    run, long = folder / "run", ("--token", "x" * 16)
+    needs_a_token = "other machines can reach this address, so it needs a token: set NMT_TOKEN, for"
+    for words, start in (
+        ((run, "--host", "0.0.0.0"), f"--host 0.0.0.0: {needs_a_token} example to "),
+        ((run, "--host", "::"), f"--host ::: {needs_a_token} example to "),
+        ((run, "--host", "192.0.2.1", *long), "cannot serve at 192.0.2.1, port 8000 ("),
+        (
+            (run, "--port", 0, "--set", "training.epochs=3"),
+            "--set training.epochs=3: for a trained run only decoding.KEY=VALUE can be set\n",
+        ),
+        (
+            (tmp_path, "--port", 0),
+            f"{tmp_path}: no run here; `nmt train -c CONFIG -o {tmp_path}` creates one\n",
+        ),
+    ):
+        result = nmt("serve", *words)
+        assert (result.status, result.err.count("\n")) == (1, 1)
+        assert result.err.startswith(f"nmt: {start}")
+    result = nmt("serve", run, "--token", "short")
     assert result.status == 2
     assert "the token has 5 characters; use at least 16" in result.err
 
@@ -146,10 +136,10 @@ def test_a_missing_package_is_named(nmt: Run, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_bundle_translates_as_its_run(
-    trained: Path, served: list[ServedRun], tmp_path: Path
+    folder: Path, served: list[ServedRun], tmp_path: Path
 ) -> None:
     path = tmp_path / "toy.v2.nmt"
-    write_bundle(*find_run_and_checkpoint(trained), path)
+    write_bundle(*find_run_and_checkpoint(folder / "run"), path)
     (run,) = load_runs([path], device="cpu", overrides=["decoding.beam=3"])
     assert (run.name, run.src_language, run.tgt_language, run.max_translations) == (
         "toy.v2",
@@ -157,10 +147,10 @@ def test_a_bundle_translates_as_its_run(
         "de",
         3,
     )
-    text = "The king loves the river."
-    assert (
-        run.translator.translate([text])[0].text == served[0].translator.translate([text])[0].text
+    best, expected = (
+        each.translator.translate(["The king loves the river."]) for each in (run, served[0])
     )
+    assert best[0].text == expected[0].text
 
 
 @pytest.mark.parametrize(
