@@ -264,5 +264,7 @@ def _split_rows(splits: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for side, name in zip(SIDES, ("source", "target"), strict=True):
         figures = [split[side] for split in splits.values()]
         yield f"{name} tokens", "".join(f"{each['tokens']:>12,}" for each in figures)
-        means = "".join(f"{each['mean']:>7.1f},{each['longest']:>4}" for each in figures)
-        yield "  mean, longest", means
+        yield (
+            "  mean, longest",
+            "".join(f"{each['mean']:>7.1f},{each['longest']:>4}" for each in figures),
+        )

@@ -186,9 +186,10 @@ def _make_splits(
             splits |= {name: Split(each.pairs, None, each.pairs) for name, each in held_out.items()}
         else:
             splits = _split_pairs(job, pairs, is_kept, sources)
-            keys = (pairs.fingerprints(side, is_kept) for side in SIDES)
             naive_leak = splitting.naive_leak(
-                pairs.fingerprints("pair", is_kept), keys, job.config.data.split
+                pairs.fingerprints("pair", is_kept),
+                (pairs.fingerprints(side, is_kept) for side in SIDES),
+                job.config.data.split,
             )
         bar.update(2)
         overlap = {
@@ -229,8 +230,9 @@ def _split_pairs(
         is_eligible = np.zeros(len(pairs), np.bool_)
         is_eligible[next(source.part for source in sources if source.name == config.source)] = True
         is_eligible = is_eligible[is_kept]
-    numbers = (splitting.number_sentences(pairs.fingerprints(side, is_kept)) for side in SIDES)
-    component = splitting.connected_components(*numbers)
+    component = splitting.connected_components(
+        *(splitting.number_sentences(pairs.fingerprints(side, is_kept)) for side in SIDES)
+    )
     fingerprints = pairs.fingerprints("pair", is_kept)
     assigned = splitting.assign_splits(fingerprints, component, config, is_eligible)
 

@@ -33,8 +33,10 @@ def align(
     # A word of the source without tokens, of invisible letters, counts.
     words = enumerate(translation.source.split())
     visible = [index for index, word in words if src_tokenizer.normalize(word)]
-    places = token_to_word(translation.src_tokens, src_tokenizer.join)
-    columns = [visible[place] if place >= 0 else -1 for place in places]
+    columns = [
+        visible[place] if place >= 0 else -1
+        for place in token_to_word(translation.src_tokens, src_tokenizer.join)
+    ]
     replacements = {replacement.position: replacement.token for replacement in translation.replaced}
     # "" if it was left out.
     written = [replacements.get(place, token) for place, token in enumerate(translation.tokens)]

@@ -66,10 +66,9 @@ class Ensemble(TranslationModel):
             model.step(ids, model_state, model_memory)
             for model, model_state, model_memory in members
         ]
-        attention = torch.stack([step.attention for step in steps]).mean(0)
         return StepOutput(
             torch.cat([step.vector for step in steps], 1),
-            attention,
+            torch.stack([step.attention for step in steps]).mean(0),
             PerModel(tuple(step.state for step in steps)),
         )
 

@@ -194,10 +194,10 @@ class RunsSummary:
 
 def _scores(evaluation: Evaluation) -> list[MetricScore]:
     """The scores, and those that ignore case, with names that tell them apart."""
-    lowercase = (
-        replace(score, name=f"{score.name} (lower-case)") for score in evaluation.lowercase_scores
-    )
-    return [*evaluation.scores, *lowercase]
+    return [
+        *evaluation.scores,
+        *(replace(each, name=f"{each.name} (lower-case)") for each in evaluation.lowercase_scores),
+    ]
 
 
 def missed_limits(scores: Sequence[MetricScore], limits: Mapping[str, float]) -> list[str]:
