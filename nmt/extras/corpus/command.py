@@ -33,15 +33,6 @@ PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".zip")
 
 
 @dataclass(frozen=True)
-class Part:
-    """A part of the corpus, and where its translation and its record are."""
-
-    path: Path
-    output: Path
-    record: Path
-
-
-@dataclass(frozen=True)
 class CorpusOptions(OutputOptions):
     """With which runs to translate which files, and what to write."""
 
@@ -87,11 +78,11 @@ def command(**values: Any) -> None:
             f"--shard {options.shard}: write number/count, with a number from 1 to count, such as "
             "3/16"
         )
-    parts = find_parts(options.file, options.output)[number - 1 :: count]
+    parts = [*find_parts(options.file, options.output).items()][number - 1 :: count]
     with ExitStack() as stack:
         members = [stack.enter_context(opened(path)) for path in options.run or (None,)]
         _check_settings(options.output, members, options)
-        missing = [part for part in parts if not _is_translated(part)]
+        missing = [(output, path) for output, path in parts if not _is_translated(path, output)]
         if len(missing) < len(parts):
             _print(f"{len(parts) - len(missing)} of {len(parts)} parts are already translated")
         if not missing:
@@ -102,12 +93,12 @@ def command(**values: Any) -> None:
     if options.prefix is not None:
         translator.prefix_ids([options.prefix])
     failed = []
-    for part in missing:
-        with explain_write_errors(part.output, "; other parts are intact"):
+    for output, path in missing:
+        with explain_write_errors(output, "; other parts are intact"):
             try:
-                _translate_part(part, translator, options)
+                _translate_part(path, output, translator, options)
             except DataError as error:
-                failed.append(part.path.name)
+                failed.append(path.name)
                 _print(str(error))
     if failed:
         raise DataError(
@@ -116,8 +107,8 @@ def command(**values: Any) -> None:
         )
 
 
-def find_parts(pattern: Path, folder: Path) -> list[Part]:
-    """All parts, in the order of their names.
+def find_parts(pattern: Path, folder: Path) -> dict[Path, Path]:
+    """The part of the corpus for each translation, in the order of their names.
 
     Raises:
         DataError: no file matches, or the translations of two parts would have the same name, or
@@ -130,19 +121,18 @@ def find_parts(pattern: Path, folder: Path) -> list[Part]:
         raise DataError(f"{pattern}: no such files")
     if folder.is_file():
         raise DataError(f"{folder}: is a file; the translations of several files need a folder")
-    parts: dict[str, Part] = {}
+    parts: dict[Path, Path] = {}
     for path in paths:
-        name = path.stem if path.suffix.lower() in PACKED_SUFFIXES else path.name
-        output = folder / name
-        if name in parts:
+        output = folder / (path.stem if path.suffix.lower() in PACKED_SUFFIXES else path.name)
+        if output in parts:
             raise DataError(
-                f"{path}: would have the same translation as {parts[name].path}, {output}; rename "
+                f"{path}: would have the same translation as {parts[output]}, {output}; rename "
                 "one of them"
             )
         if output.resolve() == path.resolve():
             raise DataError(f"{folder}: holds the parts themselves; choose another folder with -o")
-        parts[name] = Part(path, output, folder / RECORDS / f"{name}.json")
-    return [*parts.values()]
+        parts[output] = path
+    return parts
 
 
 def _check_settings(
@@ -186,45 +176,51 @@ def _check_settings(
         )
 
 
-def _is_translated(part: Part) -> bool:
+def _record_of(output: Path) -> Path:
+    return output.parent / RECORDS / f"{output.name}.json"
+
+
+def _is_translated(path: Path, output: Path) -> bool:
     """Whether the record says so, and neither the input nor the translation has changed since."""
     try:
-        record, status = read_json(part.record), part.path.stat()
+        record, status = read_json(_record_of(output)), path.stat()
         is_same = (status.st_size, status.st_mtime_ns) == (record["size"], record["mtime"])
-        if not is_same and sha256_of(part.path) != record["sha256"]:
+        if not is_same and sha256_of(path) != record["sha256"]:
             return False
-        return bool(part.output.stat().st_size == record["output_size"])
+        return bool(output.stat().st_size == record["output_size"])
     except (OSError, ValueError, KeyError):  # killed before the record was written, or damaged
         return False
 
 
-def _translate_part(part: Part, translator: Translator, options: CorpusOptions) -> None:
+def _translate_part(
+    path: Path, output: Path, translator: Translator, options: CorpusOptions
+) -> None:
     """Translate a part, then record it. Raises: DataError if it cannot be read or translated."""
     start_time, n_lines = time.perf_counter(), 0
     try:
-        status, digest = part.path.stat(), sha256_of(part.path)
+        status, digest = path.stat(), sha256_of(path)
     except OSError as error:
-        raise DataError(f"{part.path}: cannot be read ({error.strerror or error})") from None
-    name = str(part.path)
-    inputs = InputTexts(decode_batches(read_raw_lines(part.path), name), name, "line")
+        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from None
+    name = str(path)
+    inputs = InputTexts(decode_batches(read_raw_lines(path), name), name, "line")
     with (
-        replacing(part.output) as temporary,
+        replacing(output) as temporary,
         temporary.open("w", encoding="utf-8", newline="\n") as file,
     ):
         for line in output_lines(translator, inputs, options):
             file.write(f"{line}\n")
             n_lines += 1
     write_json(
-        part.record,
+        _record_of(output),
         {
             "input": name,
             "size": status.st_size,
             "mtime": status.st_mtime_ns,
             "sha256": digest,
-            "output_size": part.output.stat().st_size,
+            "output_size": output.stat().st_size,
         },
     )
-    _print(f"{part.output}: {n_lines:,} lines in {time.perf_counter() - start_time:.1f} s")
+    _print(f"{output}: {n_lines:,} lines in {time.perf_counter() - start_time:.1f} s")
 
 
 def _print(line: str) -> None:

@@ -56,7 +56,6 @@ COLUMNS: dict[str, tuple[str, Callable[[Any], TableCell]]] = {
     "bytes": ("MB", lambda count: round(count / 1e6)),
     "changed": ("changed", lambda time: time[:16].replace("T", " ")),
 }
-SHOWN_EVENTS = ("train", "validation", "evaluation")
 HASH_LENGTH = 12  # characters of a SHA-256 on the screen
 MAX_CURVE_WIDTH = 48
 
@@ -219,7 +218,7 @@ def _read_events(path: Path) -> list[dict[str, Any]]:
     events, n_damaged = [], 0
     for event in Journal(path).read():
         try:
-            if event["event"] in SHOWN_EVENTS:
+            if event["event"] in ("train", "validation", "evaluation"):
                 ShownEvent.model_validate(event)
             events.append(event)
         except ValidationError:

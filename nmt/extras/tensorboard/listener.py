@@ -18,8 +18,6 @@ from nmt.training.validation import Validation
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
-FOLDER = "tensorboard"
-
 
 def open_listener(folder: Path, config: Config, step: int) -> "TensorBoard | None":
     """A listener for the training of a run, which continues after `step`; None without the
@@ -27,7 +25,7 @@ def open_listener(folder: Path, config: Config, step: int) -> "TensorBoard | Non
     """
     if find_spec("tensorboard") is None:
         return None
-    return TensorBoard(folder / FOLDER, step, config.training.log_every)
+    return TensorBoard(folder / "tensorboard", step, config.training.log_every)
 
 
 class TensorBoard:

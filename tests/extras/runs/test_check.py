@@ -29,9 +29,7 @@ def test_all_is_well(nmt: Run, made: Path, name: str) -> None:
 
 def test_every_damage_of_a_run_is_listed_with_its_remedy(nmt: Run, short: Path) -> None:
     weights = short / "checkpoints" / BEST / "model.safetensors"
-    content = bytearray(weights.read_bytes())
-    content[-5] ^= 1
-    weights.write_bytes(content)
+    weights.write_bytes(weights.read_bytes()[:-5] + b"12345")
     (short / "checkpoints" / "best.json").unlink()
     optimizer = short / "checkpoints" / "step-00000002" / "optimizer.safetensors"
     whole = optimizer.read_bytes()
@@ -106,7 +104,6 @@ def test_a_damaged_file_of_prepared_data_is_found(
     (made / "pairs.tsv").rename(tmp_path / "pairs.tsv")
     rows = not_ok(nmt, prepared)
     (tmp_path / "pairs.tsv").rename(made / "pairs.tsv")
-    starts = [row.split(":")[0] for row in rows]
-    assert f"damaged  {prepared}" in starts
-    assert f"warning  {made / 'pairs.tsv'}" in starts
+    starts = {f"damaged  {prepared}", f"warning  {made / 'pairs.tsv'}"}
+    assert starts <= {row.split(":")[0] for row in rows}
     assert any(str(text) in row for row in rows) == with_checksums
