@@ -34,36 +34,33 @@ class Repository:
         return self.commits[-1][0]
 
 
-@dataclass
-class Hub:
+class Hub(ThreadingHTTPServer):
     """The server. address: for HF_ENDPOINT. short: files of which the last byte is never sent."""
 
-    address: str = ""
-    repositories: dict[str, Repository] = field(default_factory=dict)
-    short: set[str] = field(default_factory=set)
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.address = f"http://127.0.0.1:{self.server_address[1]}"
+        self.repositories: dict[str, Repository] = {}
+        self.short: set[str] = set()
 
 
 @contextmanager
 def running_hub() -> Iterator[Hub]:
     """Yields a server that ends with the block."""
-    hub = Hub()
-    handler = type("BoundHandler", (Handler,), {"hub": hub})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.daemon_threads = True
-        hub.address = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
+    with Hub() as hub:
+        threading.Thread(target=hub.serve_forever, args=[0.02]).start()
         try:
             yield hub
         finally:
-            server.shutdown()
-            thread.join()
+            hub.shutdown()
 
 
 class Handler(BaseHTTPRequestHandler):
     """One connection of a client."""
 
-    hub: Hub
+    server: Hub
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_: object) -> None:
@@ -86,14 +83,19 @@ class Handler(BaseHTTPRequestHandler):
         is_file = parts[2:3] == ["resolve"]
         name = "/".join(parts[:2] if is_file else parts[2:4])
         revision = parts[3] if is_file else (parts[5] if len(parts) > 5 else "main")
-        repository, owns = self.hub.repositories.get(name), self._is_owner()
+        repository, owns = self.server.repositories.get(name), self._is_owner()
         if repository is None or (repository.private and not owns):
             return error(404 if owns else 401, "RepoNotFound")
         commit = repository.commits[-1][0] if revision == "main" else revision
         if (files := dict(repository.commits).get(commit)) is None:
             return error(404, "RevisionNotFound")
         if is_file:
-            return self._read_file(files, "/".join(parts[4:]), commit)
+            if (content := files.get(file := "/".join(parts[4:]))) is None:
+                return error(404, "EntryNotFound")
+            is_short = self.command == "GET" and file in self.server.short
+            etag = f'"{sha1(content).hexdigest()}"'
+            headers = {"X-Repo-Commit": commit, "ETag": etag}
+            return 200, content[:-1] if is_short else content, headers
         if parts[4:5] == ["tree"]:
             return as_json(
                 [
@@ -105,13 +107,6 @@ class Handler(BaseHTTPRequestHandler):
         return as_json(
             {"id": name, "sha": commit, "private": repository.private, "siblings": siblings}
         )
-
-    def _read_file(self, files: dict[str, bytes], name: str, commit: str) -> Answer:
-        if name not in files:
-            return error(404, "EntryNotFound")
-        is_short = self.command == "GET" and name in self.hub.short
-        etag = f'"{sha1(files[name]).hexdigest()}"'
-        return 200, files[name][: -1 if is_short else None], {"X-Repo-Commit": commit, "ETag": etag}
 
     def _write(self) -> Answer:
         """api/repos/create, api/models/USER/NAME/preupload/main,
@@ -130,27 +125,26 @@ class Handler(BaseHTTPRequestHandler):
             files = lines[0]["files"]
             modes = [{**file, "uploadMode": "regular", "shouldIgnore": False} for file in files]
             return as_json({"files": modes})
-        repository = self.hub.repositories[name]
+        repository = self.server.repositories[name]
         contents = dict(repository.files)
         for operation in lines[1:]:
-            kind, value = operation["key"], operation["value"]
-            if kind == "file":
+            value = operation["value"]
+            if operation["key"] == "file":
                 contents[value["path"]] = base64.b64decode(value["content"])
             else:
-                assert kind == "deletedFile"
                 del contents[value["path"]]
         commit = repository.commit(contents)
-        url = f"{self.hub.address}/{name}/commit/{commit}"
+        url = f"{self.server.address}/{name}/commit/{commit}"
         return as_json({"success": True, "commitOid": commit, "commitUrl": url})
 
     def _create(self, body: dict[str, Any]) -> Answer:
         name = f"{body.get('organization') or 'me'}/{body['name']}"
-        url = {"url": f"{self.hub.address}/{name}", "name": name}
-        if name in self.hub.repositories:
+        url = {"url": f"{self.server.address}/{name}", "name": name}
+        if name in self.server.repositories:
             return as_json({**url, "error": "You already created this model repo"}, 409)
         private = body.get("private") is True or body.get("visibility") == "private"
-        self.hub.repositories[name] = Repository(private)
-        self.hub.repositories[name].commit({".gitattributes": b""})
+        self.server.repositories[name] = repository = Repository(private)
+        repository.commit({".gitattributes": b""})
         return as_json(url)
 
     def _read_body(self) -> bytes:

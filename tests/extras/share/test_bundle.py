@@ -48,7 +48,7 @@ def test_check_reads_a_bundle(nmt: Run, bundle: Path) -> None:
         content = archive.read(WEIGHTS)
     rewrite(bundle, WEIGHTS, content[:-1] + b"?")
     result = nmt("runs", "check", bundle)
-    assert (result.status, result.err) == (1, "nmt: damaged: checkpoint step-00000060\n")
+    assert result.err == "nmt: damaged: checkpoint step-00000060\n"
     damaged = f"damaged  {bundle}/{WEIGHTS}: damaged, its content has changed since nmt wrote it;"
     assert damaged in result.out
 
@@ -72,10 +72,11 @@ def test_damaged_files(nmt: Run, bundle: Path) -> None:
     content[middle] ^= 1
     for damaged in (content, content[:middle], b"text"):
         bundle.write_bytes(damaged)
-        result = nmt("translate", "--run", bundle, "Hello.")
-        assert (result.status, result.out) == (1, "")
-        assert f"nmt: {bundle}: no bundle, or damaged (" in result.err
-        assert "name the folder of a run, or a file that `nmt share bundle` wrote" in result.err
+        for command in (("translate", "--run", bundle, "Hello."), ("runs", "show", bundle)):
+            result = nmt(*command)
+            assert (result.status, result.out) == (1, "")
+            assert f"nmt: {bundle}: no bundle, or damaged (" in result.err
+            assert "name the folder of a run, or a file that `nmt share bundle` wr" in result.err
 
 
 @pytest.mark.parametrize(
@@ -158,8 +159,7 @@ def test_evaluate_names_the_data_that_a_bundle_needs(
     elsewhere = shutil.copytree(folder / "prepared", tmp_path / "elsewhere")
     with zipfile.ZipFile(bundle) as archive:
         config = archive.read("config.yaml").decode()
-    config = config.replace(str(folder / "prepared"), "data/none")
-    rewrite(bundle, "config.yaml", config.encode())
+    rewrite(bundle, "config.yaml", config.replace(str(folder / "prepared"), "data/none").encode())
     assert (
         f"nmt: data/none: missing, the data of {bundle}; if it is elsewhere, name it with --data, "
         "or name other sentences with --sources and --references\n"
@@ -176,10 +176,6 @@ def test_show_knows_a_bundle_as_its_run(nmt: Run, trained: Path, bundle: Path) -
         assert packed[key] == run[key], key
     text = "training      not in this copy: it translates, but its training cannot resume\n"
     assert text in nmt("runs", "show", bundle).out
-    bundle.write_bytes(b"dog")
-    result = nmt("runs", "show", bundle)
-    assert (result.status, result.out) == (1, "")
-    assert "no bundle, or damaged (File is not a zip file)" in result.err
 
 
 def test_an_unpacked_bundle_is_a_run_that_cannot_resume(

@@ -66,7 +66,7 @@ def test_there_and_back(nmt: Run, hub: Hub, pushed: Repository, trained: Path) -
     for choice in (["--run", "runs/toy"], []):  # the newest run
         assert nmt("translate", *choice, "--json", *SENTENCES).out == expected
     names = {name.partition("/")[0] for name in pushed.files}
-    names = names - {".gitattributes", "model.safetensors"} | {"checkpoints", "checksums.json"}
+    names ^= {".gitattributes", "model.safetensors", "checkpoints", "checksums.json"}
     assert {path.name for path in Path("runs/toy").iterdir()} == names
     assert [*Path("runs").iterdir()] == [Path("runs/toy")]
     assert read_json(Path("runs/toy/bundle.json"))["revision"] == commit
@@ -74,8 +74,8 @@ def test_there_and_back(nmt: Run, hub: Hub, pushed: Repository, trained: Path) -
     check = nmt("runs", "check", "runs/toy")
     assert (check.status, "damaged" in check.out) == (0, False)
     facts = json.loads(nmt("runs", "show", "runs/toy", "--json").out)
-    assert facts["state"] == "weights only"
-    assert facts["evaluations"][0]["scores"][0]["metric"] == "BLEU"
+    metric = facts["evaluations"][0]["scores"][0]["metric"]
+    assert (facts["state"], metric) == ("weights only", "BLEU")
     again = nmt("share", "push", "runs/toy", "me/copy")
     assert (again.status, again.err) == (0, "")
     assert hub.repositories["me/copy"].files["README.md"] == pushed.files["README.md"]
@@ -118,10 +118,13 @@ def test_a_private_bundle_whose_files_of_one_name_stay_different(
     }
     write_recorded(run / "config.yaml", yaml.safe_dump(config))
     bundle = tmp_path / "toy.nmt"
-    assert nmt("share", "bundle", run, "-o", bundle).status == 0
-    assert nmt("share", "push", bundle, "me/toy", "--private").status == 0
+    for words in (
+        ("bundle", run, "-o", bundle),
+        ("push", bundle, "me/toy", "--private"),
+        ("pull", "me/toy"),
+    ):
+        assert nmt("share", *words).status == 0
     assert hub.repositories["me/toy"].private
-    assert nmt("share", "pull", "me/toy").status == 0
     data = yaml.safe_load(hub.repositories["me/toy"].files["config.yaml"])["data"]
     assert data["source"]["files"] == {"en": "en/train.txt", "de": "de/train.txt"}
     assert data["prepared"] == "prepared"
@@ -133,21 +136,16 @@ def test_a_second_push_replaces_the_files(
     run = shutil.copytree(trained, tmp_path / "changed")
     (run / "lexicon.tsv").unlink()
     (run / "README.md").write_text("---\nlanguage: [en, de]\n---\nMy card.\n")
-    licensed = nmt("share", "push", run, "me/toy", "--license", "mit")
-    assert "its README.md is the card; write the license there" in licensed.err
+    text = "its README.md is the card; write the license there"
+    assert text in nmt("share", "push", run, "me/toy", "--license", "mit").err
     assert nmt("share", "push", run, "me/toy").status == 0
     assert "lexicon.tsv" not in pushed.files
     assert pushed.files["README.md"].endswith(b"My card.\n")
     first, last = pushed.commits[1][0], pushed.commits[-1][0]
-    assert nmt("share", "pull", f"me/toy@{first}", "-o", "old").status == 0
-    assert nmt("share", "pull", "me/toy", "-o", "new").status == 0
+    for name, folder in ((f"me/toy@{first}", "old"), ("me/toy", "new")):
+        assert nmt("share", "pull", name, "-o", folder).status == 0
     assert (Path("old/lexicon.tsv").exists(), Path("new/lexicon.tsv").exists()) == (True, False)
     assert read_json(Path("new/bundle.json"))["revision"] == last
-
-
-def change(repository: Repository, name: str, content: bytes | None) -> None:
-    files = {each: old for each, old in repository.files.items() if each != name}
-    repository.commit(files if content is None else {**files, name: content})
 
 
 def info(repository: Repository, **values: Any) -> bytes:
@@ -160,16 +158,15 @@ def info(repository: Repository, **values: Any) -> bytes:
 def refused(nmt: Run, text: str, repository: str = "me/toy") -> None:
     """The error is one line with this text, and nothing is left."""
     result = nmt("share", "pull", repository)
-    assert (result.status, result.out) == (1, "")
+    assert (result.status, result.out, [*Path("runs").glob("*")]) == (1, "", [])
     assert text in result.err
     assert result.err.splitlines()[-1].startswith("nmt: ")
-    assert not [*Path("runs").glob("*")]
 
 
 def test_damaged_repositories_are_refused(nmt: Run, hub: Hub, pushed: Repository) -> None:
     whole = pushed.files
     changed = whole["model.safetensors"][:-1] + b"?"
-    cases: dict[str, tuple[str, bytes | None]] = {
+    cases = {
         "me/toy/model.safetensors: missing or damaged; pull": ("model.safetensors", changed),
         "me/toy/src.vocab.txt: missing or damaged": ("src.vocab.txt", b"dog\t1\n"),
         "me/toy/tgt.vocab.txt: missing or damaged": ("tgt.vocab.txt", None),
@@ -183,8 +180,8 @@ def test_damaged_repositories_are_refused(nmt: Run, hub: Hub, pushed: Repository
         ),
     }
     for text, (name, content) in cases.items():
-        pushed.commit(whole)
-        change(pushed, name, content)
+        files = {**whole, name: content}
+        pushed.commit({each: data for each, data in files.items() if data is not None})
         refused(nmt, text)
     pushed.commit(whole)
     hub.short.add("model.safetensors")
@@ -196,9 +193,8 @@ def test_damaged_repositories_are_refused(nmt: Run, hub: Hub, pushed: Repository
 def test_file_names_of_strangers(nmt: Run, pushed: Repository, tmp_path: Path) -> None:
     names = json.loads(pushed.files["bundle.json"])["sha256"]
     strange = ("../outside", "/tmp/outside", "runs/../../outside", "..\\outside", "optimizer.bin")
-    for name in strange:
-        change(pushed, name, b"outside")
-    change(pushed, "bundle.json", info(pushed, sha256={**names, **dict.fromkeys(strange, "0")}))
+    listed = info(pushed, sha256={**names, **dict.fromkeys(strange, "0")})
+    pushed.commit({**pushed.files, **dict.fromkeys(strange, b"outside"), "bundle.json": listed})
     assert nmt("share", "pull", "me/toy").status == 0
     assert not [*tmp_path.rglob("*outside*"), *tmp_path.rglob("optimizer.bin")]
 
@@ -212,26 +208,26 @@ def test_wrong_names_and_tokens(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     advice = "check the name and the network, or log in with `hf auth login`"
-    refused(nmt, advice, "me/none")
-    refused(nmt, advice, "me/toy@v9")
+    for name in ("me/none", "me/toy@v9"):
+        refused(nmt, advice, name)
     for name in ("a/b/c", "me/..", "https://huggingface.co/me/toy", ""):
         refused(nmt, f"nmt: {name}: Repo id must ", name)
     Path("full").mkdir()
     Path("full/file").touch()
-    full = nmt("share", "pull", "me/toy", "-o", "full")
-    assert full.err == "nmt: full: exists; choose another folder with -o, or delete it\n"
+    text = "nmt: full: exists; choose another folder with -o, or delete it\n"
+    assert nmt("share", "pull", "me/toy", "-o", "full").err == text
     hub.repositories["me/other"] = other = Repository()
     other.commit({"pytorch_model.bin": b"dog"})
-    foreign = nmt("share", "push", trained, "me/other").err
-    assert "me/other: holds something else than a model of nmt (pytorch_model.bin)" in foreign
-    public = nmt("share", "push", trained, "me/toy", "--private").err
-    assert "me/toy: exists and is public; leave out --private" in public
+    for words, text in {
+        ("me/other",): "me/other: holds something else than a model of nmt (pytorch_model.bin)",
+        ("me/toy", "--private"): "me/toy: exists and is public; leave out --private",
+    }.items():
+        assert text in nmt("share", "push", trained, *words).err
     pushed.private = True
     monkeypatch.setenv("HF_TOKEN", "hf_wrong")
     refused(nmt, advice)
-    result = nmt("share", "push", trained, "me/new")
-    assert result.err.startswith("nmt: me/new: Invalid credentials in Authorization header")
-    assert result.err.endswith(f"; {advice}\n")
+    text = f"nmt: me/new: Invalid credentials in Authorization header; {advice}\n"
+    assert nmt("share", "push", trained, "me/new").err == text
     damaged = shutil.copytree(trained, tmp_path / "damaged")
     (damaged / "tgt.vocab.txt").unlink()
     assert "tgt.vocab.txt" in nmt("share", "push", damaged, "me/new").err
