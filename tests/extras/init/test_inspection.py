@@ -79,11 +79,8 @@ def test_a_header_row(tmp_path: Path, header: tuple[str, str], languages: list[s
 
 
 def test_a_header_that_names_one_column_only(tmp_path: Path) -> None:
-    rows = "".join(
-        f"Das ist das Haus {number}.,This is the house {number}.\n" for number in range(20)
-    )
-    (tmp_path / "pairs.csv").write_text(f"de\n{rows}", encoding="utf-8")
-    files = inspect_table(tmp_path / "pairs.csv")
+    rows = [(f"Das ist das Haus {i}.", f"This is the house {i}.") for i in range(20)]
+    files = inspect_table(write(tmp_path / "pairs.csv", [("de",), *rows], ","))
     assert (files.n_pairs, [column.name for column in files.columns]) == (20, ["de", None])
 
 
@@ -103,10 +100,8 @@ def test_two_files(tmp_path: Path) -> None:
     files = inspect_files(tmp_path / "a.txt", tmp_path / "b.txt")
     assert (files.n_pairs, [column.language for column in files.columns]) == (20, ["en", "de"])
     (tmp_path / "b.txt").write_text("Ja.\n", encoding="utf-8")
-    with pytest.raises(
-        DataError,
-        match=r"a.txt has 20 lines, but .*b.txt has 1: aligned files need the same number",
-    ):
+    text = r"a.txt has 20 lines, but .*b.txt has 1: aligned files need the same number"
+    with pytest.raises(DataError, match=text):
         inspect_files(tmp_path / "a.txt", tmp_path / "b.txt")
 
 
