@@ -96,8 +96,18 @@ def export_run(run: Path, checkpoint: Path, output: Path, overrides: Sequence[st
         graphs = folder / "encoder.onnx", folder / "step.onnx"
         export_graphs(load_model(run, checkpoint).eval(), *graphs)
         if config.decoding.precision == "int8":
-            for graph in graphs:
-                _quantize(graph)
+            from onnxruntime.quantization import QuantType, quantize_dynamic
+
+            logging.disable(logging.WARNING)  # advice to prepare the graph, of no use here
+            for graph in graphs:  # products with weights get 8-bit integers
+                quantize_dynamic(
+                    graph,
+                    graph,
+                    op_types_to_quantize=["MatMul", "Gemm"],
+                    weight_type=QuantType.QInt8,
+                    per_channel=True,
+                )
+            logging.disable(logging.NOTSET)
         for path in (run / "src.vocab.txt", run / "tgt.vocab.txt", model_path(run, "src")):
             if path.exists():
                 shutil.copyfile(path, folder / path.name)
@@ -146,18 +156,3 @@ def _settings(run: Path, config: Config) -> dict[str, Any]:
         },
         "lexicon": lexicon,
     }
-
-
-def _quantize(path: Path) -> None:
-    """Replace a graph by one whose products with weights have 8-bit integers."""
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    logging.disable(logging.WARNING)  # advice to prepare the graph, which changes nothing here
-    quantize_dynamic(
-        path,
-        path,
-        op_types_to_quantize=["MatMul", "Gemm"],
-        weight_type=QuantType.QInt8,
-        per_channel=True,
-    )
-    logging.disable(logging.NOTSET)

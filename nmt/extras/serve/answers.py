@@ -13,13 +13,12 @@ from unicodedata import east_asian_width
 import torch
 from torch.nn import functional
 
-from nmt.config.section import key_of
 from nmt.data.batches import pad_sources
 from nmt.decoding.alignment import token_to_word, translation_to_dict, word_weights
 from nmt.decoding.translator import Translation, Translator
 from nmt.decoding.warnings import DESCRIPTIONS, WarningChecker
 from nmt.errors import DataError, NmtError
-from nmt.extras.ranking.keys import MbrConfig
+from nmt.extras.serve.schemas import Run
 from nmt.model.interface import TranslationModel
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import SOS, SPECIALS, UNK
@@ -128,21 +127,11 @@ def _answer(jobs: Sequence[_Job]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ServedRun:
-    """A run that translates. src_language, tgt_language: codes."""
+    """A run that translates. info: what clients get to know of it."""
 
-    name: str
-    src_language: str
-    tgt_language: str
+    info: Run
     translator: Translator
     checker: WarningChecker
-
-    @property
-    def max_translations(self) -> int:
-        """How many translations of a sentence there may be."""
-        options = self.translator.options
-        if options.search == "beam":
-            return options.beam
-        return key_of(options, "mbr", MbrConfig).samples
 
 
 @dataclass(frozen=True)

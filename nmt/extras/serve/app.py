@@ -152,7 +152,7 @@ class _Api:
         queue: int,
         timeout: float,
     ) -> None:
-        self.runs, self.token = {run.name: run for run in runs}, token
+        self.runs, self.token = {run.info.name: run for run in runs}, token
         self.characters, self.queue, self.timeout = characters, queue, timeout
         self.batcher = Batcher(queue, MAX_BATCH)
 
@@ -165,10 +165,10 @@ class _Api:
         all_lines = tuple(line for text_lines in lines for line in text_lines)
         self.check_size(all_lines)
         n = body.alternatives + 1
-        if n > run.max_translations:
+        if n > run.info.translations:
             raise HTTPException(
                 422,
-                f"alternatives: run {run.name} has at most {run.max_translations - 1}; "
+                f"alternatives: run {run.info.name} has at most {run.info.translations - 1}; "
                 "`nmt serve --beam` sets a larger beam",
             )
         if body.prefix and len(all_lines) > 1:
@@ -182,7 +182,7 @@ class _Api:
         answer: dict[str, Any] = {"translatedText": translated[0] if single else translated}
         if body.alternatives:
             answer["alternatives"] = others[0] if single else others
-        answer["run"] = run.name
+        answer["run"] = run.info.name
         if body.details:
             answer["lines"] = [details for _, details in results]
         return JSONResponse(answer)
@@ -197,27 +197,19 @@ class _Api:
         task = AlternativesTask(run, body.alternatives)
         n_texts = min(body.alternatives, self.queue)
         results = await self.compute(request, task, (body.q, body.tokens), n_texts)
-        return JSONResponse({"run": run.name, "alternatives": results})
+        return JSONResponse({"run": run.info.name, "alternatives": results})
 
     async def list_runs(self, request: Request) -> list[Run]:
         """The runs that translate."""
         self.authorize(request)
-        return [
-            Run(
-                name=run.name,
-                source=run.src_language,
-                target=run.tgt_language,
-                translations=run.max_translations,
-            )
-            for run in self.runs.values()
-        ]
+        return [run.info for run in self.runs.values()]
 
     async def languages(self, request: Request) -> list[Language]:
         """The languages, as LibreTranslate lists them."""
         self.authorize(request)
         targets: dict[str, dict[str, None]] = {}  # the inner one as a set that keeps the order
         for run in self.runs.values():
-            targets.setdefault(run.src_language, {})[run.tgt_language] = None
+            targets.setdefault(run.info.source, {})[run.info.target] = None
         return [Language(code=code, name=code, targets=[*codes]) for code, codes in targets.items()]
 
     async def health(self) -> Health:
@@ -245,9 +237,9 @@ class _Api:
             known = ", ".join(self.runs)
             raise HTTPException(422, f"run: there is no {name!r}; the runs are {known}")
         for run in self.runs.values() if name is None else [self.runs[name]]:
-            if source in ("auto", run.src_language) and target in ("auto", run.tgt_language):
+            if source in ("auto", run.info.source) and target in ("auto", run.info.target):
                 return run
-        pairs = {f"{run.src_language}-{run.tgt_language}" for run in self.runs.values()}
+        pairs = {f"{run.info.source}-{run.info.target}" for run in self.runs.values()}
         raise HTTPException(
             422,
             f"source, target: no run translates {source}-{target}; there is "

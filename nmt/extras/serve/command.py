@@ -21,10 +21,13 @@ from nmt.commands.options import (
     options_from,
 )
 from nmt.config.parts import DeviceName
+from nmt.config.section import key_of
 from nmt.decoding.warnings import WarningChecker
 from nmt.errors import ConfigError, NmtError
+from nmt.extras.ranking.keys import MbrConfig
 from nmt.extras.serve.answers import ServedRun
 from nmt.extras.serve.app import create_app
+from nmt.extras.serve.schemas import Run
 from nmt.run.folder import load_run_config
 from nmt.run.load import build_translator, opened
 
@@ -131,7 +134,7 @@ def command(**values: Any) -> None:
         overrides = decoding_overrides(options.set_, options.beam)
         runs = load_runs(paths, device=options.device, overrides=overrides)
         address = f"{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
-        names = ", ".join(f"{run.name} ({run.src_language}-{run.tgt_language})" for run in runs)
+        names = ", ".join(f"{run.info.name} ({run.info.source}-{run.info.target})" for run in runs)
         app = create_app(
             runs,
             characters=options.max_characters,
@@ -204,6 +207,17 @@ def load_runs(
         name = base = place.stem if place.is_file() else place.name
         while name in runs:
             name = f"{base}-{len(runs) + 1}"
+        options = translator.options
+        info = Run(
+            name=name,
+            source=data.src_language,
+            target=data.tgt_language,
+            translations=(
+                options.beam
+                if options.search == "beam"
+                else key_of(options, "mbr", MbrConfig).samples
+            ),
+        )
         checker = WarningChecker(translator.tokenizers, translator.vocabularies)
-        runs[name] = ServedRun(name, data.src_language, data.tgt_language, translator, checker)
+        runs[name] = ServedRun(info, translator, checker)
     return [*runs.values()]

@@ -57,6 +57,7 @@ def test_a_bundle(nmt: Run, run: Path, tmp_path: Path) -> None:
         ("coverage_penalty", 0.2, 0.0),
         ("shortlist", 20, 0),
         ("neighbors.pairs", 8, 0),
+        ("rerank.run", "de-en", "null"),
     ],
 )
 def test_settings_that_it_refuses(

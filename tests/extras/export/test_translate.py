@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -236,16 +237,6 @@ def forged(name: str, change: Callable[[Path], object]) -> Edit:
     return edit
 
 
-def newer(folder: Path) -> None:
-    write_json(folder / "settings.json", {**read_json(folder / "settings.json"), "format": 9})
-
-
-def sparse(path: Path) -> None:
-    """A file of 10 GB that takes no space."""
-    with path.open("wb") as file:
-        file.truncate(10_000_000_000)
-
-
 def linked(target: str) -> Callable[[Path], object]:
     def link(path: Path) -> None:
         path.unlink()
@@ -299,6 +290,8 @@ def change(name: str, function: Callable[[Path], object]) -> Edit:
     return lambda folder: function(folder / name)
 
 
+# A file of 10 GB that takes no space.
+sparse = partial(os.truncate, length=10_000_000_000)
 HOSTILE: dict[str, tuple[Edit, str]] = {
     "empty folder": (
         lambda folder: [*map(Path.unlink, folder.iterdir())],
@@ -326,7 +319,10 @@ HOSTILE: dict[str, tuple[Edit, str]] = {
         change("settings.json", lambda path: path.write_bytes(b"[" * 100_000)),
         "settings.json: damaged (",
     ),
-    "newer": (newer, "made by a newer nmt; use the translate.py of that folder"),
+    "newer": (
+        change("settings.json", lambda path: write_json(path, {**read_json(path), "format": 9})),
+        "made by a newer nmt; use the translate.py of that folder",
+    ),
     "linked settings": (change("settings.json", linked("/etc/passwd")), f"/etc/passwd, {LINK}"),
     "linked graph": (change("step.onnx", linked("/dev/zero")), f"links to /dev/zero, {LINK}"),
     "links in a circle": (change("src.vocab.txt", linked("src.vocab.txt")), "src.vocab.txt: "),

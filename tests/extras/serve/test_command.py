@@ -21,6 +21,7 @@ pytest.importorskip("fastapi", reason="needs nmt[serve]")
 from nmt.errors import NmtError
 from nmt.extras.serve.answers import ServedRun
 from nmt.extras.serve.command import is_loopback, load_runs, open_socket
+from nmt.extras.serve.schemas import Run as RunInfo
 from nmt.extras.share.bundle import write_bundle
 from nmt.run.load import find_run_and_checkpoint, load_translator
 from tests import toy
@@ -141,12 +142,7 @@ def test_a_bundle_translates_as_its_run(
     path = tmp_path / "toy.v2.nmt"
     write_bundle(*find_run_and_checkpoint(folder / "run"), path)
     (run,) = load_runs([path], device="cpu", overrides=["decoding.beam=3"])
-    assert (run.name, run.src_language, run.tgt_language, run.max_translations) == (
-        "toy.v2",
-        "en",
-        "de",
-        3,
-    )
+    assert run.info == RunInfo(name="toy.v2", source="en", target="de", translations=3)
     best, expected = (
         each.translator.translate(["The king loves the river."]) for each in (run, served[0])
     )
