@@ -365,6 +365,17 @@ def test_wrong_runs_are_refused_in_one_line(setting: Setting, tmp_path: Path) ->
             "the same",
         ),
         ({"set_": ["decoding.beem=3"]}, ConfigError, "decoding.beem"),
+        *(
+            (
+                {"set_": [f"{key}={value}"]},
+                ConfigError,
+                f"{key} is not for `nmt augment`; add --set {key}={only}",
+            )
+            for key, value, only in (
+                ("decoding.neighbors.pairs", 8, 0),
+                ("decoding.rerank.run", setting.backward, "null"),
+            )
+        ),
         ({"set_": ["model.dropout=0"]}, ConfigError, "only decoding.KEY=VALUE can be set"),
     ]
     for options, error, message in cases:

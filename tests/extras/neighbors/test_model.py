@@ -261,15 +261,6 @@ def test_an_ensemble_looks_in_the_pairs_of_its_first_run(
     assert (result.status, result.out, result.err) == (1, "", f"nmt: {text}\n")
 
 
-def test_augment_is_refused(trained: Path, folder: Path, tmp_path: Path, nmt: Run) -> None:
-    options = ("-o", tmp_path / "more", "--forward", trained, "--set", "decoding.neighbors.pairs=8")
-    result = nmt("augment", folder / "prepared", *options)
-    key = "decoding.neighbors.pairs"
-    assert result.status == 1
-    assert result.err == f"nmt: {key} is not for `nmt augment`; add --set {key}=0\n"
-    assert not (tmp_path / "more").exists()
-
-
 @pytest.mark.parametrize(
     ("content", "problem"),
     [

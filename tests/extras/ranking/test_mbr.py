@@ -112,17 +112,6 @@ def test_expected_utility(
         assert one.log_prob == max(other.log_prob for other in kept if other.text == one.text)
 
 
-def test_a_consensus_beats_the_most_probable_candidate() -> None:
-    translations = [candidate("xyz", -1.0), candidate("abcd", -1.1), candidate("abce", -1.2)]
-    assert [one.text for one in rank_by_expected_utility(translations, make_options())] == [
-        "abcd",
-        "abce",
-        "xyz",
-    ]
-    cold = make_options(temperature=0.01)  # all weight on the most probable candidate
-    assert rank_by_expected_utility(translations, cold)[0].text == "xyz"
-
-
 @pytest.mark.parametrize("mbr", [{}, {**SAMPLING, "utility": "bleu"}], ids=["beam", "sampling"])
 def test_translations_do_not_depend_on_the_batch(mbr: dict[str, Any]) -> None:
     texts = [*TEXTS, *(f"{'ab' * i}a" for i in range(9))]

@@ -178,22 +178,3 @@ def test_scores_need_a_run_that_has_not_seen_the_sentences(
         "",
         result.err.splitlines(),
     )
-
-
-def test_augment_and_export_refuse_it(runs: tuple[Path, Path], tmp_path: Path, nmt: Run) -> None:
-    forward, backward = runs
-    result = nmt(
-        "augment",
-        forward.parent / "prepared",
-        "-o",
-        tmp_path / "more",
-        "--forward",
-        forward,
-        *options(backward),
-    )
-    text = "decoding.rerank.run is not for `nmt augment`; add --set decoding.rerank.run=null"
-    assert (result.status, result.err) == (1, f"nmt: {text}\n")
-    pytest.importorskip("onnx")
-    result = nmt("export", forward, "-o", tmp_path / "exported", *options(backward))
-    text = f"decoding.rerank.run: {backward} cannot be exported; add --set decoding.rerank.run=null"
-    assert (result.status, result.err) == (1, f"nmt: {text}\n")
