@@ -23,6 +23,7 @@ from nmt.commands.options import (
 from nmt.commands.prepare import existing_manifest
 from nmt.data.corpus import Corpus, encode_pairs
 from nmt.data.manifest import Input, check_files, write_manifest
+from nmt.data.splitting import fingerprint
 from nmt.data.workers import peak_memory
 from nmt.device import set_up_device
 from nmt.errors import DataError
@@ -33,7 +34,6 @@ from nmt.extras.augment.pairs import (
     ORIGINAL,
     ORIGINS,
     SELF_TRAINING,
-    PairFilter,
     Task,
     describe,
     find_members,
@@ -42,9 +42,9 @@ from nmt.extras.augment.pairs import (
     select_sentences,
     synthetic_pairs,
     translate,
+    write_soft_targets,
     write_training_data,
 )
-from nmt.extras.augment.soft_targets import write_soft_targets
 from nmt.files import explain_write_errors, replacing_folder
 from nmt.lines import read_text_lines
 from nmt.run.folder import load_vocabularies
@@ -357,9 +357,9 @@ def _write_pairs(
         }
     ]
     known_pairs = original.pairs() if counts[ORIGINAL] else ()
-    pair_filter = PairFilter(known_pairs, original.held_out, original.config.data.cleaning)
+    known = {fingerprint("\t".join(pair)): "copy of an original pair" for pair in known_pairs}
     for task in tasks:
-        pairs = synthetic_pairs(task, original.tokenizers, pair_filter)
+        pairs = synthetic_pairs(task, original, known)
         task_tag = tag if task.origin == BACK_TRANSLATION else None
         corpus = encode_pairs(pairs, original.tokenizers, original.vocabularies, task_tag)
         parts.append((corpus, counts[task.origin]))

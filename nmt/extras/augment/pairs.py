@@ -12,6 +12,8 @@ No sentence of dev or test enters, on either side: the rule of the split, with t
 
 The translations are kept in a folder of shards. A shard is written whole or not at all, so a
 stopped job loses at most one.
+
+Soft targets, the probabilities of words that trained models give, are stored beside the pairs.
 """
 
 import hashlib
@@ -23,11 +25,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+from torch import Tensor
+
 from nmt.bars import progress_bar
 from nmt.config.parts import DeviceName
-from nmt.config.schema import CleaningConfig
+from nmt.config.schema import BatchConfig, CleaningConfig
 from nmt.data import reading
-from nmt.data.corpus import Corpus, Sequences, SequencesWriter
+from nmt.data.batches import Batch, plan_batches, read_batches
+from nmt.data.corpus import (
+    SOFT_TARGETS,
+    Block,
+    Corpus,
+    Sequences,
+    SequencesWriter,
+    pack_soft_targets,
+)
 from nmt.data.manifest import load_manifest
 from nmt.data.reading import Pair
 from nmt.data.splitting import fingerprint, sentence_key
@@ -37,11 +51,12 @@ from nmt.decoding.warnings import MAX_REPETITIONS, repeats
 from nmt.errors import ConfigError, DataError
 from nmt.files import sha256_of, write_text
 from nmt.lines import read_lines
+from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import load_run_config
 from nmt.run.leaks import HeldOut, PreparedData, check_teacher
 from nmt.run.load import build_translator, find_run_and_checkpoint
-from nmt.text.tokenizers import SIDES, Tokenizer
+from nmt.text.tokenizers import SIDES
 from nmt.text.vocabulary import SPECIALS, UNK
 
 # The origins of training pairs.
@@ -52,6 +67,11 @@ HELD_OUT = "in dev or test"  # why a sentence is not translated, or a pair is dr
 # Enough for batches of similar lengths; some keys of `decoding` make a translation depend on it.
 SHARD_SENTENCES = 2048
 SECONDS_FILE = "seconds.txt"  # of all shards; older versions wrote a line for each
+
+# For soft targets.
+BATCH_CONFIG = BatchConfig(unit="tokens", size=1024)
+N_WORDS = 16  # of each distribution, the most probable
+BLOCK_PAIRS = 4096  # in memory at once
 
 Members = list[tuple[Path, Path]]  # (run, checkpoint) each; several translate together
 
@@ -83,32 +103,25 @@ def select_sentences(
     return [*selected], dropped
 
 
-class PairFilter:
-    """Drops synthetic pairs that are empty, too long, in dev or test, or copies of an earlier pair.
+def drop_reason(
+    pair: Pair, known: dict[bytes, str], held_out: HeldOut, config: CleaningConfig
+) -> str | None:
+    """Why to drop a synthetic pair of normalized sentences, or None to keep it: it is empty, too
+    long, in dev or test, or a copy of an earlier pair.
 
     Args:
-        original: the original pairs as text.
+        known: the fingerprints of earlier pairs, and why to drop their copies. This pair enters.
     """
-
-    def __init__(self, original: Iterable[Pair], held_out: HeldOut, config: CleaningConfig) -> None:
-        self.held_out, self.config = held_out, config
-        # The fingerprint of a pair, and why to drop its copies.
-        self._known = {
-            fingerprint("\t".join(pair)): "copy of an original pair" for pair in original
-        }
-
-    def drop_reason(self, pair: Pair) -> str | None:
-        """Why to drop a pair of normalized sentences, or None to keep it."""
-        reason = reading.drop_reason(*pair, self.config)
-        if reason is not None:
-            return reason
-        if sentence_key(pair[0]) in self.held_out.src or sentence_key(pair[1]) in self.held_out.tgt:
-            return HELD_OUT
-        key = fingerprint("\t".join(pair))
-        if key in self._known:
-            return self._known[key]
-        self._known[key] = "copy of a synthetic pair"
-        return None
+    reason = reading.drop_reason(*pair, config)
+    if reason is not None:
+        return reason
+    if sentence_key(pair[0]) in held_out.src or sentence_key(pair[1]) in held_out.tgt:
+        return HELD_OUT
+    key = fingerprint("\t".join(pair))
+    if key in known:
+        return known[key]
+    known[key] = "copy of a synthetic pair"
+    return None
 
 
 def write_training_data(folder: Path, parts: Sequence[tuple[Corpus, int]]) -> None:
@@ -287,25 +300,76 @@ def seconds_of_shards(folder: Path) -> float:
     return sum(map(float, path.read_text("utf-8").split())) if path.exists() else 0.0
 
 
-def synthetic_pairs(
-    task: Task, tokenizers: tuple[Tokenizer, Tokenizer], pair_filter: PairFilter
-) -> Iterator[Pair]:
+def synthetic_pairs(task: Task, data: PreparedData, known: dict[bytes, str]) -> Iterator[Pair]:
     """The pairs of a translated task that are kept. Counts the others in `task.dropped`.
+
+    Args:
+        known: see `drop_reason`.
 
     Raises:
         DataError: a shard is missing or damaged.
     """
     advice = "delete it to translate it again"
     is_from_source = task.origin in (FORWARD, SELF_TRAINING)
+    cleaning = data.config.data.cleaning
     for path, shard in task.shards:
         lines = read_lines(path, needs_final_line_feed=True, advice=advice)
         if len(lines) != len(shard):
             raise DataError(f"{path}: has {len(lines)} lines instead of {len(shard)}; {advice}")
         for text, line in zip(shard, lines, strict=True):
             output, _, problem = line.partition("\t")
-            translation = tokenizers[1 if is_from_source else 0].normalize(output)
+            translation = data.tokenizers[1 if is_from_source else 0].normalize(output)
             pair = (text, translation) if is_from_source else (translation, text)
-            if reason := problem or pair_filter.drop_reason(pair):
+            if reason := problem or drop_reason(pair, known, data.held_out, cleaning):
                 task.dropped[reason] += 1
             else:
                 yield pair
+
+
+def write_soft_targets(folder: Path, models: Sequence[Seq2Seq], *, show_bar: bool) -> None:
+    """Write the soft targets of all training pairs in the folder."""
+    train = Corpus.load(folder, "train")
+    with (
+        progress_bar(
+            total=len(train), unit=" pairs", desc="soft targets", disable=not show_bar
+        ) as bar,
+        SequencesWriter(folder / SOFT_TARGETS, len(train)) as writer,
+    ):
+        for ids, lengths in soft_targets(models, train):
+            writer.write(ids, lengths)
+            bar.update(len(lengths))
+
+
+@torch.inference_mode()
+def soft_targets(models: Sequence[Seq2Seq], corpus: Corpus) -> Iterator[Block]:
+    """The packed distributions of each pair's target tokens, in order, block by block.
+
+    Args:
+        models: in evaluation mode, on one device; each distribution is the mean of theirs.
+    """
+    for start in range(0, len(corpus), BLOCK_PAIRS):
+        ranges = [(start, min(start + BLOCK_PAIRS, len(corpus)))]
+        block = corpus.selection(ranges)
+        plan = plan_batches(block.src.lengths, block.tgt.lengths, BATCH_CONFIG, key=(0, 0))
+        packed = [np.zeros(0, np.int32)] * len(block)
+        for pairs, batch in zip(plan, read_batches(block, plan), strict=True):
+            ids, probabilities = (
+                best.cpu().split(batch.tgt_mask.sum(1).tolist())
+                for best in _most_probable(models, batch)
+            )
+            for pair, *sentence in zip(pairs.tolist(), ids, probabilities, strict=True):
+                packed[pair] = pack_soft_targets(*(tensor.numpy() for tensor in sentence))
+        yield np.concatenate(packed), np.array([len(sentence) for sentence in packed], np.int32)
+
+
+def _most_probable(models: Sequence[Seq2Seq], batch: Batch) -> tuple[Tensor, Tensor]:
+    """Ids and probabilities [n_tokens, K] of the best words at the tokens of a batch."""
+    batch = batch.to(models[0].device)
+    probabilities = []  # [n_tokens, V] of each model
+    for model in models:
+        decoded = model(batch.src, batch.src_lengths, batch.tgt_in)
+        vectors = model.vectors_at(batch.token_positions, decoded)
+        probabilities.append(model.output.log_probs(vectors).exp())
+    mean = torch.stack(probabilities).mean(0)
+    best = mean.topk(min(N_WORDS, mean.shape[1]), 1)
+    return best.indices, best.values

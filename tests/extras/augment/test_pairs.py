@@ -1,5 +1,5 @@
-"""nmt.extras.augment.pairs: which sentences are translated, which pairs are kept, and how they are
-written.
+"""Which sentences are translated, which pairs are kept, how they are written, and soft targets
+against the probabilities that each model gives to each sentence alone.
 """
 
 from collections import Counter
@@ -7,25 +7,31 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.config.schema import CleaningConfig, TokenizerConfig
-from nmt.data.corpus import Corpus, encode_pairs, restore_texts
+from nmt.config.schema import CleaningConfig, ModelConfig, TokenizerConfig
+from nmt.data.corpus import Corpus, Sequences, encode_pairs, restore_texts, unpack_soft_targets
+from nmt.data.splitting import fingerprint
 from nmt.extras.augment import pairs as module
 from nmt.extras.augment.pairs import (
     SECONDS_FILE,
-    PairFilter,
+    drop_reason,
     seconds_of_shards,
     select_sentences,
+    soft_targets,
     write_shard,
     write_training_data,
 )
 from nmt.files import write_text
+from nmt.model.seq2seq import Seq2Seq
 from nmt.run.leaks import HeldOut
 from nmt.text.tokenizers import CharacterTokenizer
-from nmt.text.vocabulary import Vocabulary
+from nmt.text.vocabulary import EOS, SOS, Vocabulary
+from tests.toy import sequences
 
 CLEANING = CleaningConfig(max_characters=20)
 TOKENIZERS = (
@@ -56,7 +62,8 @@ def test_each_sentence_is_translated_once_and_the_others_are_counted() -> None:
 
 
 def test_pairs_are_dropped_for_a_reason() -> None:
-    pair_filter = PairFilter([("A dog.", "Ein Hund.")], HeldOut({"acat"}, {"einekatze"}), CLEANING)
+    known = {fingerprint("A dog.\tEin Hund."): "copy of an original pair"}
+    more = known, HeldOut({"acat"}, {"einekatze"}), CLEANING
     reasons = {
         ("A dog.", "Ein Hund!"): None,
         ("A dog.", "Ein Hund."): "copy of an original pair",
@@ -67,8 +74,8 @@ def test_pairs_are_dropped_for_a_reason() -> None:
         ("", "Ein Hund."): "empty source",
         ("A dog.", "Ein" + " Hund" * 4): "too long",
     }
-    assert {pair: pair_filter.drop_reason(pair) for pair in reasons} == reasons
-    assert pair_filter.drop_reason(("A dog.", "Ein Hund!")) == "copy of a synthetic pair"
+    assert {pair: drop_reason(pair, *more) for pair in reasons} == reasons
+    assert drop_reason(("A dog.", "Ein Hund!"), *more) == "copy of a synthetic pair"
 
 
 @given(PAIRS, st.booleans())
@@ -122,3 +129,56 @@ def test_a_shard_is_there_only_with_its_time(
     write_shard(tmp_path / "000000.txt", ["Hello."], translator)
     assert (tmp_path / "000000.txt").read_text() == "Hallo.\n"
     assert seconds_of_shards(tmp_path) >= 1.5
+
+
+def make_model(seed: int, **values: Any) -> Seq2Seq:
+    torch.manual_seed(seed)
+    sizes = {"embedding_size": 6, "encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 7}}
+    model = Seq2Seq(ModelConfig.model_validate({**sizes, **values}), 11, 13).eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter)
+    if model.lexical_bias is not None:
+        model.lexical_bias.fill(torch.randint(4, 13, (11, 3)), torch.rand(11, 3))
+    return model
+
+
+@pytest.mark.parametrize("values", [{}, {"lexical_bias": 3}], ids=["plain", "lexical bias"])
+@pytest.mark.parametrize("block", [3, 100])
+def test_they_are_the_most_probable_words_of_the_mean(
+    values: dict[str, Any], block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "N_WORDS", 5)
+    monkeypatch.setattr(module, "BLOCK_PAIRS", block)
+    random = np.random.default_rng(1)
+    sides = [
+        [random.integers(4, size, length).tolist() for length in random.integers(0, 6, 10)]
+        for size in (11, 13)
+    ]
+    corpus = Corpus(*map(sequences, sides))
+    models = [make_model(1, **values), make_model(2)]
+    blocks = [*soft_targets(models, corpus)]
+    assert len(blocks) == -(-10 // block)
+    stored = Sequences.of_blocks(blocks)
+    for pair, (src, tgt) in enumerate(zip(*sides, strict=True)):
+        means = torch.zeros(len(tgt) + 1, 13)
+        for model in models:
+            inputs = (
+                torch.tensor([[*src, EOS]]),
+                torch.tensor([len(src) + 1]),
+                torch.tensor([[SOS, *tgt]]),
+            )
+            decoded = model(*inputs)
+            vectors, additions = decoded.at(torch.arange(len(tgt) + 1))
+            logits = model.output(vectors)
+            if additions is not None:
+                for row in range(len(logits)):
+                    for word, value in zip(
+                        additions.ids[row].tolist(), additions.values[row], strict=True
+                    ):
+                        logits[row, word] += value
+            means += logits.softmax(1).detach() / 2
+        ids, probabilities = unpack_soft_targets(stored[pair], len(tgt) + 1)
+        assert ids.shape == (len(tgt) + 1, 5)
+        expected = np.sort(means.numpy(), axis=1)[:, :-6:-1]
+        np.testing.assert_allclose(probabilities, expected, atol=1e-6)
+        np.testing.assert_allclose(np.take_along_axis(means.numpy(), ids, 1), expected, atol=1e-6)
