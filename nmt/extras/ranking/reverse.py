@@ -36,14 +36,23 @@ class Ranking(Ranker):
         self.runs = {} if self.rerank.run is None else {"rerank": self.rerank.run}
 
     def __call__(self, results: Sequence[Sequence[Translation]]) -> list[list[Translation]]:
-        """The candidates of each sentence with their new scores, the best first.
+        """The candidates of each sentence with their new scores, the best first; after
+        reranking, those that are cut off at the end come last.
 
         Raises:
             TooLargeError: a candidate does not fit into memory, even alone.
         """
         ranked = [[*beam] for beam in results]
         if self.backward is not None:
-            ranked = self._reranked(self.backward, ranked)
+            pairs = [(candidate.text, candidate.source) for beam in results for candidate in beam]
+            scored = iter(score_pairs(self.backward, pairs))
+            ranked = [
+                sorted(
+                    (self._with_score(candidate, next(scored).log_prob) for candidate in beam),
+                    key=lambda candidate: (not candidate.complete, -candidate.score),
+                )
+                for beam in results
+            ]
         if self.options.method != "mbr":
             return ranked
         reranked = self.backward is not None
@@ -52,22 +61,10 @@ class Ranking(Ranker):
             for candidates in ranked
         ]
 
-    def _reranked(
-        self, backward: Translator, results: Sequence[Sequence[Translation]]
-    ) -> list[list[Translation]]:
-        """The candidates by their scores; those that are cut off at the end come last."""
-        pairs = [(candidate.text, candidate.source) for beam in results for candidate in beam]
-        scored = iter(score_pairs(backward, pairs))
-
-        def with_score(candidate: Translation) -> Translation:
-            of_source = self.rerank.weight * next(scored).log_prob
-            reward = self.rerank.length_reward * len(candidate.token_log_probs)  # with <eos>
-            return replace(candidate, score=candidate.log_prob + of_source + reward)
-
-        return [
-            sorted(map(with_score, beam), key=lambda one: (not one.complete, -one.score))
-            for beam in results
-        ]
+    def _with_score(self, candidate: Translation, source_log_prob: float) -> Translation:
+        of_source = self.rerank.weight * source_log_prob
+        reward = self.rerank.length_reward * len(candidate.token_log_probs)  # with <eos>
+        return replace(candidate, score=candidate.log_prob + of_source + reward)
 
 
 def rank(config: Config, device: DeviceName) -> Ranking | None:

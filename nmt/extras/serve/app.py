@@ -46,13 +46,12 @@ PAGE = {
     "/serve.css": ("nmt.extras.serve", "page/serve.css", "text/css; charset=utf-8"),
     "/serve.js": ("nmt.extras.serve", "page/serve.js", "text/javascript; charset=utf-8"),
 }
-# The page loads nothing from elsewhere, and no other page can show it or send forms to it.
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
 SECURITY_HEADERS = {
-    "Content-Security-Policy": POLICY,
+    # The page loads nothing from elsewhere, and no other page can show it or send forms to it.
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
