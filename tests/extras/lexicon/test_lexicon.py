@@ -1,27 +1,48 @@
-"""The lexicon: links against a count by hand, and its file."""
+"""The lexicon of a run: links against a count by hand, its file, the command, and the shortlist,
+whose search over all words is exact.
+"""
 
+import re
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
-from nmt.config.schema import ModelConfig
+import nmt as package
+from nmt.config.schema import AttentionConfig, DecodingConfig, ModelConfig
 from nmt.data.batches import build_batch
 from nmt.data.corpus import Corpus
-from nmt.errors import DataError
+from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.fast import for_search
+from nmt.decoding.search import search
+from nmt.decoding.unknown_words import UNKNOWN
+from nmt.errors import ConfigError, DataError
 from nmt.extras.lexicon import command as module
-from nmt.extras.lexicon.command import LinkCounts, build_lexicon, count_links
+from nmt.extras.lexicon import lexicon as lexicon_module
+from nmt.extras.lexicon.command import MAX_TRANSLATIONS, LinkCounts, build_lexicon, count_links
+from nmt.extras.lexicon.keys import DecodingKeys
 from nmt.extras.lexicon.lexicon import (
     HEADER,
     Entry,
     Lexicon,
+    Shortlist,
+    restrict,
+    with_shortlist,
 )
+from nmt.model.interface import TranslationModel
 from nmt.model.seq2seq import Seq2Seq
-from nmt.text.vocabulary import EOS, Vocabulary
+from nmt.run.folder import load_run_config, write_run_config
+from nmt.text.vocabulary import EOS, SPECIALS, UNK, Vocabulary
+from tests.conftest import Run
+from tests.decoding.test_fast import SECTIONS, log_probs, model_of
+from tests.decoding.test_unknown_words import changed, trained
 from tests.toy import sequences
 
 ENTRIES = {"dog": [Entry("Hund", 0.75, 3), Entry("<unk>", 0.25, 1)], "￭!": [Entry("￭!", 1.0, 2)]}
@@ -121,3 +142,165 @@ def test_a_damaged_file_is_named(tmp_path: Path, text: str, message: str) -> Non
         Lexicon.load(path)
     assert str(raised.value).startswith(f"{path}, {message}")
     assert str(raised.value).endswith("run `nmt lexicon` again")
+
+
+SRC = Vocabulary.build({"dog": 3, "cat": 2, "sees": 1})
+TGT = Vocabulary.build(
+    {
+        word: 99 - index
+        for index, word in enumerate(["der", "die", "Hund", "Katze", "Tier", "Hündin", "sieht"])
+    }
+)
+LEXICON = Lexicon(
+    {
+        "dog": [Entry("Hund", 0.6, 6), Entry("Hündin", 0.2, 2), Entry("Tier", 0.1, 1)],
+        "cat": [Entry("Katze", 0.9, 9), Entry("Kater", 0.1, 1)],  # added to the file by a user
+        "<unk>": [Entry("<unk>", 0.5, 5), Entry("Tier", 0.1, 1)],
+    }
+)
+
+
+def chosen(sentences: list[list[str]], size: int, needed: tuple[int, ...] = ()) -> list[str]:
+    ids = Shortlist(LEXICON, SRC, TGT, size).choose(
+        [SRC.ids(sentence) for sentence in sentences], needed
+    )
+    assert ids.tolist() == sorted(set(ids.tolist()))
+    assert ids[: len(SPECIALS)].tolist() == [0, 1, 2, 3]
+    return TGT.tokens(ids.tolist())[len(SPECIALS) :]
+
+
+def test_frequent_words_and_translations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lexicon_module, "N_FREQUENT", 5)
+    assert chosen([["sees"]], 2) == ["der"]
+    assert chosen([["dog"]], 2) == ["der", "Hund", "Hündin"]
+    assert chosen([["dog", "dog"], ["cat"]], 9) == ["der", "Hund", "Katze", "Tier", "Hündin"]
+    assert chosen([["Zaphod"]], 2) == ["der", "Tier"]
+    assert chosen([["sees"]], 2, (10,)) == ["der", "sieht"]
+    monkeypatch.undo()  # a small vocabulary is always there
+    assert chosen([], 1) == list(TGT)[len(SPECIALS) :]
+
+
+def with_words(model: TranslationModel, words: torch.Tensor) -> TranslationModel:
+    """A model with a shortlist of the same words for all sentences."""
+    shortlist: Any = SimpleNamespace(choose=lambda *_: words)
+    return with_shortlist(model, shortlist).eval()
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize("sections", [{}, {"tie_embeddings": "target"}, {"lexical_bias": 3}])
+def test_among_all_words_the_search_is_exact(sections: dict[str, Any], beam: int) -> None:
+    src, options, everything = [[4, 5, 6], [7], [8, 8, 4, 5]], DecodingConfig(beam=beam), range(30)
+    one, two = model_of(sections), model_of(sections)
+    for model in (one, for_search(one), Ensemble([one, two]).eval()):
+        short = with_words(model, torch.tensor(everything))
+        for exact, found in zip(
+            search(model, src, options, n_best=beam),
+            search(short, src, options, n_best=beam),
+            strict=True,
+        ):
+            assert [one.ids for one in exact] == [one.ids for one in found]
+            np.testing.assert_allclose(
+                [one.log_prob for one in exact], [one.log_prob for one in found], rtol=1e-5
+            )
+
+
+def test_only_the_words_given_are_written_and_the_weights_stay() -> None:
+    model, src, options = model_of({}), [[4, 5, 6], [7]], DecodingConfig(beam=3)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    words = torch.tensor([0, UNK, 2, EOS, 9, 17, 29])
+    short = search(with_words(model, words), src, options, n_best=3)
+    written = {token for hypotheses in short for one in hypotheses for token in one.ids}
+    assert written
+    assert written <= set(words.tolist())
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+
+
+@pytest.mark.parametrize("sections", [*SECTIONS[:-1], {"lexical_bias": 3}], ids=str)
+@torch.inference_mode()
+def test_a_restricted_model_gives_the_same_logits_for_its_words(sections: dict[str, Any]) -> None:
+    model, ids = model_of(sections), torch.tensor([0, 1, 2, 9, 17, 23, 28])
+    scores = log_probs(model)[..., ids].log_softmax(-1)
+    for one in (model, for_search(model)):
+        short = restrict(one, ids)
+        assert isinstance(short, Seq2Seq)
+        torch.testing.assert_close(log_probs(short, 2, (3, 4, 5)), scores)
+
+
+def test_an_adaptive_softmax_is_refused() -> None:
+    text = "decoding.shortlist: model.output adaptive does not support a shortlist; set it to 0"
+    with pytest.raises(ConfigError, match=text):
+        restrict(model_of({"output": "adaptive"}), torch.arange(9))
+
+
+def test_no_more_can_be_asked_for_than_a_lexicon_keeps() -> None:
+    assert DecodingKeys(shortlist=MAX_TRANSLATIONS).shortlist == MAX_TRANSLATIONS
+    with pytest.raises(ValidationError, match=f"less than or equal to {MAX_TRANSLATIONS}"):
+        DecodingKeys(shortlist=MAX_TRANSLATIONS + 1)
+
+
+__all__ = ["trained"]  # a fixture
+
+
+def test_the_lexicon_is_learned_and_used(trained: Path, tmp_path: Path, nmt: Run) -> None:
+    run = changed(trained, tmp_path)
+    result = nmt("lexicon", run, "--pairs", 400)
+    assert result.status == 0
+    path = run / "lexicon.tsv"
+    before, entries = path.read_bytes(), Lexicon.load(path).entries
+    number = sum(map(len, entries.values()))
+    assert re.fullmatch(
+        rf"{path}: {number} translations of {len(entries)} source tokens, from 400 pairs in "
+        r"\d+ s\n",
+        result.out,
+    )
+    assert entries[UNKNOWN][0].token == UNKNOWN
+    module.command(run, pairs=400)
+    assert path.read_bytes() == before
+    # A user adds a word by hand: it is translated now, not copied.
+    path.write_text(path.read_text(encoding="utf-8") + "zaphod\tSafran\t1\t1\n", encoding="utf-8")
+    (translation,) = package.load(run).translate(["Zaphod sees the dog."])
+    assert translation.text == "Safran sieht den hund."
+    assert [one.origin for one in translation.replaced] == ["lexicon"]
+    (translation,) = package.load(changed(run, tmp_path / "without", lexicon=False)).translate(
+        ["Zaphod sees the dog."]
+    )
+    assert translation.text == "Zaphod sieht den hund."
+
+
+def test_missing_data_and_models_without_attention(trained: Path, tmp_path: Path, nmt: Run) -> None:
+    gone = nmt("lexicon", trained, "--data", tmp_path)
+    assert (gone.status, gone.err) == (
+        1,
+        f"nmt: {tmp_path}: no prepared data here; run `nmt prepare -c ...` first\n",
+    )
+    run = changed(trained, tmp_path)
+    config = load_run_config(run)
+    blind = config.model.model_copy(update={"attention": AttentionConfig(score="none")})
+    write_run_config(run, config.model_copy(update={"model": blind}))
+    refused = nmt("lexicon", run)
+    assert (refused.status, refused.err) == (
+        1,
+        f"nmt: {run}: the model has no attention (model.attention.score: none) to learn a lexicon "
+        "from; add --aligner\n",
+    )
+    assert nmt("lexicon", run, "--aligner").status == 0
+    entries = Lexicon.load(run / "lexicon.tsv")
+    assert [entries.best(word) for word in ("dog", "sees", "tree")] == ["hund", "sieht", "baum"]
+
+
+def test_a_shortlist_needs_the_lexicon_and_then_translates(
+    trained: Path, tmp_path: Path, nmt: Run
+) -> None:
+    run = changed(trained, tmp_path, shortlist=5)
+    refused = nmt("translate", "--run", run, "Zaphod sees the dog.")
+    assert refused.err == (
+        f"nmt: decoding.shortlist: 5 needs the lexicon of the run; `nmt lexicon {run}` makes it\n"
+    )
+    assert refused.status == 1
+    module.command(run)
+    result = nmt("translate", "--run", run, "Zaphod sees the dog.", "The tree finds McXyz.")
+    assert result.out.splitlines() == ["Zaphod sieht den hund.", "der baum findet McXyz."]
+    (run / "lexicon.tsv").write_text("nonsense\n", encoding="utf-8")
+    damaged = nmt("translate", "--run", run, "Zaphod sees the dog.")
+    assert (damaged.status, damaged.out) == (1, "")
+    assert damaged.err.startswith(f"nmt: {run / 'lexicon.tsv'}, line 1: expected 'source")
