@@ -318,10 +318,8 @@ def _score(translator: Translator, texts: Sequence[str]) -> list[ScoredPair]:
     for index, text in enumerate(texts):
         sentence, *translations = text.split("\t")
         if len(translations) != 1:
-            raise TextError(
-                index,
-                f"found {len(translations)} tabs; write the sentence, one tab, and its translation",
-            )
+            advice = "write the sentence, one tab, and its translation"
+            raise TextError(index, f"found {len(translations)} tabs; {advice}")
         pairs.append((sentence, translations[0]))
     return score_pairs(translator, pairs)
 
