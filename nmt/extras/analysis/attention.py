@@ -186,12 +186,17 @@ def alignment_error(translated: Translated) -> Section | None:
     if (alignments := translated.alignments) is None:
         return None
     assert translated.translator is not None
-    links = []
-    for pair in translated.forced:
-        forced = Translation(
-            pair.source, pair.text, pair.src_tokens, pair.tokens, attention=pair.attention
+    links = [
+        frozenset(
+            align(
+                Translation(
+                    pair.source, pair.text, pair.src_tokens, pair.tokens, attention=pair.attention
+                ),
+                translated.translator.tokenizers,
+            )
         )
-        links.append(frozenset(align(forced, translated.translator.tokenizers)))
+        for pair in translated.forced
+    ]
     rate, n_sentences = alignment_error_rate(links, alignments)
     return Section(
         [

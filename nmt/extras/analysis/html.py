@@ -94,9 +94,9 @@ def notebook_view(translation: Translation) -> str:
     fragments = [paragraphs([translation.source, ", ".join(facts)])]
     height = FRAME_HEIGHT
     if translation.has_attention:
-        src_tokens, tokens = translation.attention_labels
-        fragments.append(attention_figure(src_tokens, tokens, translation.attention))
-        height = min(height + FIGURE_HEIGHT + ROW_HEIGHT * len(tokens), MAX_FRAME_HEIGHT)
+        fragments.append(attention_figure(*translation.attention_labels, translation.attention))
+        n_rows = len(translation.attention)
+        height = min(height + FIGURE_HEIGHT + ROW_HEIGHT * n_rows, MAX_FRAME_HEIGHT)
     text = page(translation.text or "(empty)", [("", "\n".join(fragments))])
     # A frame keeps the styles of the two pages apart, and the scripts of this one from the other.
     # On one line, which Markdown leaves alone.

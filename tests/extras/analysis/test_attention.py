@@ -91,12 +91,11 @@ def test_the_rate_by_hand() -> None:
     assert sentences == 1
     assert alignment_error_rate([reference[0][0], frozenset()], reference)[0] == 0
     assert alignment_error_rate([frozenset({(5, 5)}), frozenset()], reference)[0] == 1
-    with pytest.raises(DataError, match="no alignment error rate"):
-        alignment_error_rate([frozenset(), frozenset()], reference)
-    only_possible = [(reference[1][0], frozenset({(0, 0)})), reference[1]]
-    for links in (frozenset(), frozenset({(0, 0)})):
+    nothing = [frozenset[tuple[int, int]]()] * 2
+    only_possible = [(nothing[0], frozenset({(0, 0)})), reference[1]]
+    for links, gold in ((nothing, reference), ([nothing[0], predicted[1]], only_possible)):
         with pytest.raises(DataError, match="no alignment error rate"):
-            alignment_error_rate([frozenset(), links], only_possible)
+            alignment_error_rate(links, gold)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """nmt.extras.analysis.comparison: the numbers are sacrebleu's, and equal systems do not differ."""
 
 from collections import Counter
+from functools import partial
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -33,9 +34,24 @@ def overlap(*exact: int) -> TrainingOverlap:
     return TrainingOverlap([i in exact for i in range(3)], [False] * 3, Counter(), Counter())
 
 
-def compared(outputs: list[str], of_other: dict[str, Any], **values: Any) -> Section:
-    other = Translated([], outputs, [RIGHT], subject="b", **of_other)
-    section = comparison(Translated([], OUTPUTS, [RIGHT], ["BLEU"], other=other, **values))
+@pytest.fixture(autouse=True)
+def few_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`comparison` needs no 10,000 trials here."""
+    few = partial(compare, trials=200, resamples=200)
+    monkeypatch.setattr("nmt.extras.analysis.comparison.compare", few)
+
+
+def compared(
+    theirs: list[str],
+    ours: list[str] = OUTPUTS,
+    references: list[str] = RIGHT,
+    *,
+    metric: str = "BLEU",
+    own: TrainingOverlap | None = None,
+    **of_other: Any,
+) -> Section:
+    other = Translated([], theirs, [references], subject="b", **of_other)
+    section = comparison(Translated([], ours, [references], [metric], overlap=own, other=other))
     assert section is not None
     return section
 
@@ -117,17 +133,15 @@ def test_ties_count_as_in_the_exact_test(n_different: int, n_won: int) -> None:
     assert one.p_randomisation >= 0.05
 
 
-def test_a_clear_difference_is_seen_and_has_a_side() -> None:
+@pytest.mark.parametrize("metric", ["BLEU", "TER"])
+def test_a_clear_difference_is_seen_and_has_a_side(metric: str) -> None:
     references = sentences(60, 0)
-    systems = spoiled(references, 1, 0.1), spoiled(references, 2, 0.6)
-    for one in compare(*systems, [references], ["BLEU", "TER"], trials=200, resamples=200):
-        assert max(one.p_randomisation, one.p_bootstrap) < 0.05
-    for good, bad, is_worse in ((*systems, False), (*systems[::-1], True)):
-        for metric in ("BLEU", "TER"):
-            other = Translated([], bad, [references])
-            section = comparison(Translated([], good, [references], [metric], other=other))
-            assert section is not None
-            assert bool(section.failures) is is_worse
+    good, bad = spoiled(references, 1, 0.1), spoiled(references, 2, 0.6)
+    for ours, theirs, is_worse in ((good, bad, False), (bad, good, True)):
+        section = compared(theirs, ours, references, metric=metric)
+        (one,) = section.values["comparison"]["differences"]
+        assert max(one["p_randomisation"], one["p_bootstrap"]) < 0.05
+        assert bool(section.failures) is is_worse
 
 
 def test_the_sentences_that_changed_most() -> None:
@@ -145,32 +159,28 @@ def test_the_sentences_that_changed_most() -> None:
 
 
 def test_sentences_that_neither_system_was_trained_on_are_compared_again() -> None:
-    section = compared(OTHER_OUTPUTS, {"overlap": overlap(1)}, overlap=overlap(2))
-    (again,) = compare(OUTPUTS[:1], OTHER_OUTPUTS[:1], [RIGHT[:1]], ["BLEU"])
-    assert section.values["comparison"]["leaks_of_other"] == {
-        "exact": 1,
-        "near": 0,
-        "clean": 1,
-        "differences_without": [vars(again)],
-    }
+    """If all are clean, or the training data of one system is unknown, there is one table."""
+    section = compared(OTHER_OUTPUTS, own=overlap(2), overlap=overlap(1))
+    (again,) = compare(
+        OUTPUTS[:1], OTHER_OUTPUTS[:1], [RIGHT[:1]], ["BLEU"], trials=200, resamples=200
+    )
+    found = {"exact": 1, "near": 0, "clean": 1, "differences_without": [vars(again)]}
+    assert section.values["comparison"]["leaks_of_other"] == found
     assert "on the 1 sentences that are in neither system's training data" in section.text
     assert "in the other system's training data: 1 exactly, 0 nearly" in section.text
-
-
-def test_if_all_sentences_are_clean_or_one_system_is_unknown_there_is_one_table() -> None:
     for of_other, own, n_clean in ((overlap(), overlap(), 3), (overlap(1), None, 0)):
-        section = compared(OTHER_OUTPUTS, {"overlap": of_other}, overlap=own)
+        section = compared(OTHER_OUTPUTS, own=own, overlap=of_other)
         leaks = section.values["comparison"]["leaks_of_other"]
         assert (leaks["clean"], leaks["differences_without"]) == (n_clean, [])
-    same_data = compared(OTHER_OUTPUTS, {}, overlap=overlap(1))
+    same_data = compared(OTHER_OUTPUTS, own=overlap(1))
     assert "leaks_of_other" not in same_data.values["comparison"]
 
 
 def test_case_is_ignored_if_one_of_the_systems_writes_lower_case() -> None:
     lowered = [line.lower() for line in OUTPUTS]
-    section = compared(lowered, {"lowercase": True})
+    section = compared(lowered, lowercase=True)
     assert section.values["comparison"]["differences"][0]["difference"] == 0
     assert section.values["comparison"]["sentences"] == []
     assert section.text.startswith("compared with b, ignoring case")
-    cased = compared(lowered, {}).values["comparison"]["differences"]
+    cased = compared(lowered).values["comparison"]["differences"]
     assert cased[0]["difference"] > 0

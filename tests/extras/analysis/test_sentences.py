@@ -139,20 +139,12 @@ def test_with_several_references_an_output_needs_to_be_like_one_of_them() -> Non
     assert not any(warnings.values())
 
 
-@pytest.mark.parametrize(
-    ("output", "inventing"),
-    [
-        ("Der Hundling schläft.", True),
-        # From the training data, the source and the reference, whatever the case.
-        ("Der Hund schläft.", False),
-        ("Der DOGE schläft 12345 mal.", False),
-        ("", False),
-    ],
-)
-def test_an_invented_word_is_nowhere_else(output: str, inventing: bool) -> None:
-    text = ["The doge sleeps."], [output], [["Der Doge SCHLÄFT."]]
+def test_an_invented_word_is_nowhere_else() -> None:
+    """Not in the training data, the source and the reference, whatever the case."""
+    outputs = ["Der Hundling schläft.", "Der Hund schläft.", "Der DOGE schläft 12345 mal.", ""]
+    text = ["The doge sleeps."] * 4, outputs, [["Der Doge SCHLÄFT."] * 4]
     counts = {"der": 5, "hund": 1, "mal": 1}
-    assert warnings_of(*text, counts=counts)["inventing"] == [0] * inventing
+    assert warnings_of(*text, counts=counts)["inventing"] == [0]
     assert warnings_of(*text)["inventing"] == []
 
 
