@@ -29,9 +29,9 @@ POSITIONS = (1, 2, 4, 8, 16, 32)  # upper limits of the classes: position in the
 POSITION_CLASSES = [
     *zip(class_names(POSITIONS, 1), (0, *POSITIONS), (*POSITIONS, None), strict=True)
 ]
-# upper limits of the classes: attention to a source token, summed over the output
-TOTAL_ATTENTION = (0.1, 0.5, 1.5, 2.0)
-IGNORED, *_, TOO_MUCH = TOTAL_ATTENTION
+IGNORED = 0.1  # attention to a source token, summed over the output
+TOTAL_ATTENTION = (IGNORED, 0.5, 1.5, 2.0)  # upper limits of the classes
+COVERAGE = ("0 to 0.1 (ignored)", "0.1 to 0.5", "0.5 to 1.5", "1.5 to 2", "above 2 (too much)")
 N_TOKENS = 10  # rows of the table of ignored tokens
 # sentences whose attention is shown: from short to long; of the best and of the worst ones
 N_ACROSS_LENGTHS, N_EXTREMES_SHOWN = 6, 3
@@ -136,14 +136,11 @@ def by_coverage(attentions: Sequence[Floats]) -> Table:
         attentions: [T, S] for each sentence; the last column, which belongs to <eos>, is left out.
     """
     totals = np.concatenate([attention.sum(0)[:-1] for attention in attentions])
-    ranges = zip((0.0, *TOTAL_ATTENTION), TOTAL_ATTENTION, strict=False)
-    first, *names = (f"{low:g} to {high:g}" for low, high in ranges)
-    names = [f"{first} (ignored)", *names, f"above {TOO_MUCH:g} (too much)"]
     classes = np.searchsorted(TOTAL_ATTENTION, totals)
-    counts = np.bincount(classes, minlength=len(names)).tolist()
+    counts = np.bincount(classes, minlength=len(COVERAGE)).tolist()
     rows = [
         (name, count, 100 * count / max(1, len(totals)))
-        for name, count in zip(names, counts, strict=True)
+        for name, count in zip(COVERAGE, counts, strict=True)
     ]
     return Table(
         "attention_coverage",

@@ -1,6 +1,6 @@
 """`nmt analyze`: what is behind the scores of a run, an ensemble or a file of translations."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,7 +28,7 @@ from nmt.extras.analysis.attention import (
 from nmt.extras.analysis.comparison import comparison, load_other, read_other
 from nmt.extras.analysis.html import write_report
 from nmt.extras.analysis.leaks import training_overlap
-from nmt.extras.analysis.results import Analysis, Section, Translated
+from nmt.extras.analysis.results import Analysis, Translated
 from nmt.extras.analysis.sentences import extremes, groups, leaks, wrong_outputs
 from nmt.plugins import import_object
 from nmt.run.evaluated import open_system
@@ -36,9 +36,8 @@ from nmt.run.evaluated import open_system
 MOSES = "nmt.extras.analysis.moses"  # imported on use: its library is optional
 
 # Each part finds a section of the analysis, or nothing; the order is that of the text and the page.
-Parts = tuple[Callable[[Translated], Section | None], ...]
-PARTS: Parts = leaks, comparison, alignment_error
-DETAILS: Parts = groups, attention, exposure_bias, wrong_outputs, extremes, attention_figures
+PARTS = leaks, comparison, alignment_error
+DETAILS = groups, attention, exposure_bias, wrong_outputs, extremes, attention_figures
 
 
 @dataclass(frozen=True)
@@ -161,7 +160,6 @@ def command(**values: Any) -> None:
 
 def _analyze_system(options: AnalyzeOptions) -> Analysis:
     """A run or an ensemble. All that can fail early comes before its translations."""
-    other, alignments = None, None
     with open_system(
         options.run_folders, device=options.device, overrides=options.overrides
     ) as system:
@@ -172,10 +170,12 @@ def _analyze_system(options: AnalyzeOptions) -> Analysis:
             )
         text = read_text(system, options)
         sources = text.sources or []
-        if options.alignments is not None:
-            alignments = read_reference_alignments(options.alignments, sources, text.references[0])
-        if options.other is not None:
-            other = load_other(options.other, text, system, options)
+        alignments = (
+            None
+            if options.alignments is None
+            else read_reference_alignments(options.alignments, sources, text.references[0])
+        )
+        other = None if options.other is None else load_other(options.other, text, system, options)
         evaluation, translations, forced = score_system(system, text, options)
         translated = Translated(
             sources,

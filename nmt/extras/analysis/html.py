@@ -110,16 +110,16 @@ def notebook_view(translation: Translation) -> str:
 
 def attention_page(translations: Iterable[tuple[int, Translation]]) -> str:
     """A page with the attention of translations, each with its number."""
-    sections = [
-        (
-            f"{number}  {translation.source}",
-            attention_figure(
-                *translation.attention_labels, translation.attention, translation.text
-            ),
-        )
-        for number, translation in translations
-    ]
-    return page("Attention", sections)
+    return page(
+        "Attention",
+        [
+            (
+                f"{number}  {one.source}",
+                attention_figure(*one.attention_labels, one.attention, one.text),
+            )
+            for number, one in translations
+        ],
+    )
 
 
 def page(title: str, sections: Iterable[tuple[str, str]]) -> str:

@@ -108,8 +108,10 @@ class Analysis:
     @property
     def remarks(self) -> list[str]:
         """Sentences for the reader, below the scores."""
-        found = (remark for section in self.sections for remark in section.remarks)
-        return [self.evaluation.remark, *found]
+        return [
+            self.evaluation.remark,
+            *(remark for section in self.sections for remark in section.remarks),
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         values = self.evaluation.to_dict()

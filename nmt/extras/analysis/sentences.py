@@ -178,9 +178,8 @@ def _by_group(
             rows.append(
                 (label, len(indices), bleu.value, chrf.value, 100 * n_output / max(1, n_reference))
             )
-    note = "length %: words in outputs per 100 in references"
-    if text.lowercase:
-        note = f"{note}; scores ignore case"
+    case = "; scores ignore case" if text.lowercase else ""
+    note = f"length %: words in outputs per 100 in references{case}"
     return Table(name, heading, (column, "sentences", "BLEU", "chrF", "length %"), rows, note)
 
 
@@ -262,12 +261,11 @@ def share_stem(word: str, other: str) -> bool:
     """Whether two words are the same, or differ only in an ending, such as intelligent and
     intelligente.
     """
-    if word == other:
-        return True
     n_common = sum(
         1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(word, other, strict=False))
     )
-    return n_common >= MIN_STEM and max(len(word), len(other)) - n_common <= MAX_ENDING
+    ending = max(len(word), len(other)) - n_common
+    return word == other or (n_common >= MIN_STEM and ending <= MAX_ENDING)
 
 
 def _has_neighbors(words: Sequence[str]) -> bool:

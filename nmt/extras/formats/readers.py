@@ -78,8 +78,7 @@ class JsonLinesSource(PairSource):
         except (ValueError, RecursionError) as error:
             reason = " ".join(str(error).split())
             raise NoPairError(BAD_RECORD, f"is not JSON ({reason})") from None
-        src, tgt = (_text_under(key, record) for key in self.keys)
-        return src, tgt
+        return _text_under(self.keys[0], record), _text_under(self.keys[1], record)
 
 
 def _text_under(key: str, record: Any) -> str:
@@ -172,8 +171,7 @@ class TmxSource(PairSource):
         codes: set[str] = set()
         for unit in self._units(advance):
             codes |= unit.keys()
-            texts = (_text_in(language, unit) for language in self.languages)
-            yield tuple(text.encode("utf-8") for text in texts)
+            yield tuple(_text_in(language, unit).encode("utf-8") for language in self.languages)
         for language in self.languages:
             if not any(_is_of(code, language) for code in codes):
                 listing = ", ".join(sorted(filter(None, codes))[:10]) or "none"

@@ -1,6 +1,7 @@
 """`nmt analyze`, on runs that were trained for a few seconds."""
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -25,8 +26,6 @@ def test_a_comparison_of_two_runs(nmt: Run, run: Path, folder: Path) -> None:
         assert one["difference"] == pytest.approx(one["score"] - one["other"])
         assert 0 < one["p_randomisation"] <= 1
     assert compared["other"]["run"] == str(folder / "other")
-    weights = [of["provenance"]["model"]["sha256"] for of in (compared["other"], value)]
-    assert weights[0] != weights[1]
     sources = read_sentences(folder / "prepared", "test", "src")
     assert compared["sentences"]
     for row in compared["sentences"]:
@@ -60,15 +59,13 @@ def test_a_comparison_with_the_translations_of_an_earlier_evaluation(
 def test_not_worse_than(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
     lines = read_sentences(folder / "prepared", "test", "tgt")
     references = write(tmp_path / "references.txt", *lines)
-    failed = nmt("analyze", run, "--not-worse-than", references, "--metric", "BLEU")
+    words = ["analyze", run, "--not-worse-than", references, "--metric", "BLEU"]
+    failed = nmt(*words)
     assert failed.status == 1
-    assert "is worse than 100.00, by " in failed.err
-    assert failed.err.rstrip().endswith("(p = 0.0001 < 0.05)")
-    assert failed.err.count("\n") == 1
-    words = ["--not-worse-than", references, "--metric", "BLEU", "--min-bleu", 101]
-    failed = nmt("analyze", run, *words, "--alpha", 0.00001)
-    assert "is below 101" in failed.err
-    assert "is worse" not in failed.err
+    worse = r"nmt: BLEU [\d.]+ is worse than 100\.00, by [\d.]+ \(p = 0\.0001 < 0\.05\)\n"
+    assert re.fullmatch(worse, failed.err)
+    below = nmt(*words, "--min-bleu", 101, "--alpha", 0.00001).err
+    assert re.fullmatch(r"nmt: BLEU [\d.]+ is below 101, by [\d.]+\n", below)
 
 
 def test_other_directions_are_refused(nmt: Run, run: Path, tmp_path: Path) -> None:
@@ -113,9 +110,9 @@ def test_details(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
         assert sum(row["sentences"] for row in breakdown[name]) == 40
     words = sum(len(line.replace(",", "").split()) for line in references)
     assert sum(row["words"] for row in breakdown["by_word_frequency"]) == words
-    tokens = sum(row["tokens"] for row in breakdown["exposure_bias"])
-    loss = sum(row["tokens"] * row["teacher-forced"] for row in breakdown["exposure_bias"]) / tokens
-    assert loss == pytest.approx(value["loss"], rel=1e-5)
+    losses = [(row["tokens"], row["teacher-forced"]) for row in breakdown["exposure_bias"]]
+    mean = sum(n * loss for n, loss in losses) / sum(n for n, _ in losses)
+    assert mean == pytest.approx(value["loss"], rel=1e-5)
     assert breakdown["exposure_bias"][0]["gap"] == pytest.approx(0, abs=1e-5)
     attention = {f"attention_{name}" for name in ("by_position", "coverage", "neglected")}
     assert attention <= breakdown.keys()
@@ -130,13 +127,8 @@ def test_details(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
     assert "alignment error rate " in brief
     assert "By source length" not in brief
     text = nmt("analyze", run, "--details", "--metric", "BLEU").out
-    for part in (
-        "By source length",
-        "Exposure bias: loss by position",
-        "the 10 worst sentences, by chrF",
-        "repeating outputs",
-        *DESCRIPTIONS.values(),
-    ):
+    parts = ("By source length", "Exposure bias: loss by position", "repeating outputs")
+    for part in (*parts, "the 10 worst sentences, by chrF", *DESCRIPTIONS.values()):
         assert part in text
 
 
@@ -146,8 +138,6 @@ def held_out(prepared: Path) -> set[str]:
 
 
 def test_leaks_are_reported(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
-    manifest = json.loads((folder / "prepared" / "manifest.json").read_text(encoding="utf-8"))
-    assert all(shared == 0 for both in manifest["overlap"].values() for shared in both.values())
     assert read(nmt("analyze", run, "--metric", "BLEU", "--json"))["leaks"]["exact"] == 0
     held = held_out(folder / "prepared")
     trained = next(src for src, _ in toy.sentence_pairs() if src not in held)
@@ -161,23 +151,18 @@ def test_leaks_are_reported(nmt: Run, run: Path, folder: Path, tmp_path: Path) -
     assert f"\n{counts}; scores without them: BLEU " in nmt("analyze", run, *words).out
 
 
-@pytest.fixture(scope="module")
-def resplit(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run on another split of the same pairs: it was trained on test sentences."""
-    work = tmp_path_factory.mktemp("resplit")
-    split = {"dev": 20, "test": 40, "seed": 5}
-    return toy.train(
-        work,
-        data={"split": split, "prepared": str(work / "prepared")},
-        vocabulary={"like": str(folder / "run")},
-        training=toy.ONE_UPDATE,
-    )
-
-
 def test_leaks_of_another_run_and_into_an_earlier_run_are_reported(
-    nmt: Run, run: Path, resplit: Path, folder: Path, tmp_path: Path
+    nmt: Run, run: Path, folder: Path, tmp_path: Path
 ) -> None:
-    held = held_out(resplit.parent / "prepared")
+    work = tmp_path / "resplit"
+    work.mkdir()
+    prepared = work / "prepared"
+    split = {"split": {"dev": 20, "test": 40, "seed": 5}, "prepared": str(prepared)}
+    # Another split of the same pairs: the run is trained on test sentences.
+    resplit = toy.train(
+        work, data=split, vocabulary={"like": str(folder / "run")}, training=toy.ONE_UPDATE
+    )
+    held = held_out(prepared)
     sources = read_sentences(folder / "prepared", "test", "src")
     n_leaked = sum(source not in held for source in sources)
     words = ["analyze", run, "--metric", "BLEU"]

@@ -6,16 +6,12 @@ from math import comb
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from nmt.evaluation.scores import METRICS, build_metric, collect_statistics
 from nmt.extras.analysis.comparison import (
-    BLOCK_TRIALS,
     compare,
     comparison,
     largest_changes,
-    swapped_sums,
 )
 from nmt.extras.analysis.leaks import TrainingOverlap
 from nmt.extras.analysis.results import Section, Translated
@@ -67,7 +63,8 @@ def compared(
 def test_equals_sacrebleus_command_line(
     tmp_path: Path, kind: str, attribute: str, metrics: list[str]
 ) -> None:
-    references = sentences(40, 0)
+    # Neither the sentences nor the trials fill the blocks in which the random bits are drawn.
+    references = sentences(41, 0)
     ours, theirs = spoiled(references, 1, 0.35), spoiled(references, 2, 0.35)
     _, printed = sacrebleu(
         tmp_path,
@@ -84,22 +81,6 @@ def test_equals_sacrebleus_command_line(
         else:
             assert getattr(one, attribute) == pytest.approx(p, abs=1e-10)
         assert "ar:300|seed:12345" in one.signature
-
-
-@pytest.mark.parametrize("name", METRICS)
-def test_blocks_swap_the_sentences_of_one_draw(name: str) -> None:
-    """71 sentences are not a multiple of any block of random bits."""
-    references = sentences(71, 0)
-    one, two = (
-        collect_statistics(build_metric(name), spoiled(references, seed, 0.35), [references])
-        for seed in (1, 2)
-    )
-    n_trials = 2 * BLOCK_TRIALS + 7
-    taken = np.random.default_rng(3).integers(2, size=(n_trials, 71, 1), dtype=bool)
-    found = np.array([*swapped_sums(one, two, n_trials, 3)])
-    for sums, swaps in ((found[:, 0], taken), (found[:, 1], ~taken)):
-        expected = np.where(swaps, np.array(two.rows), np.array(one.rows)).sum(1)
-        np.testing.assert_allclose(sums, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("n_different", "least"), [(0, 1.0), (1, 1.0), (2, 0.5), (3, 0.25)])

@@ -54,9 +54,9 @@ class Reading(HTMLParser):
 
 def test_percentages_stand_where_the_weights_are() -> None:
     text = attention_figure(["a", "￭b", "<eos>"], ["c", "d"], WEIGHTS, "A & B")
-    first, second = re.findall(r'<tr><th scope="row">(.*)', text)
-    assert re.split(r"<td[^>]*>", first)[1:] == ["90", "8", "2"]
-    assert re.split(r"<td[^>]*>", second)[1:] == ["", "62", "38"]
+    rows = re.findall(r'<tr><th scope="row">(.*)', text)
+    percent = [re.split(r"<td[^>]*>", row)[1:] for row in rows]
+    assert percent == [["90", "8", "2"], ["", "62", "38"]]
     assert re.findall(r"<bdi>([^<]*)</bdi></button>", text) == ["a", "b", "&lt;eos&gt;", "c", "d"]
     assert "<figcaption>A &amp; B</figcaption>" in text
 
@@ -86,14 +86,8 @@ def in_browser(folder: Path, text: str, script: str, *flags: str) -> Any:
     document.body.append(probed);</script>"""
     path = folder / "page.html"
     path.write_text(text.replace("</body>", f"{probe}</body>"), encoding="utf-8")
-    options = [
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--enable-logging=stderr",
-        "--dump-dom",
-    ]
-    options += [f"--user-data-dir={folder / 'profile'}", *flags, path.as_uri()]
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
+    options += ["--dump-dom", f"--user-data-dir={folder / 'profile'}", *flags, path.as_uri()]
     done = subprocess.run(
         [str(CHROMIUM), *options], capture_output=True, text=True, check=True, timeout=120
     )
@@ -129,26 +123,28 @@ def test_a_word_shows_its_attention(tmp_path: Path) -> None:
     words[4].click(); states.push(state());
     states.push(words.map((word) => word.tabIndex));
     return states;"""
-    first, output, right, up, over, left, tapped, stops = in_browser(
-        tmp_path, page("T", [("", FIGURE)]), READ + script
-    )
-    assert first == [[":"] * 5, "Point at a word, tap it, or use Tab and the arrow keys."]
-    assert output == [
-        ["w9:90", "w1:8", ":2", "chosen:", ":"],
-        "“Der” attends to “The” 90 %, “<script>” 8 %, “<eos>” 2 %",
-    ]
-    assert right == [
+    states = in_browser(tmp_path, page("T", [("", FIGURE)]), READ + script)
+    right = [
         [":", "w6:62", "w4:38", ":", "chosen:"],
         "“Hund” attends to “<script>” 62 %, “<eos>” 38 %",
     ]
-    assert up == [
+    up = [
         [":", "chosen:", ":", "w1:8", "w6:62"],
         "“<script>” is attended to by “Hund” 62 %, “Der” 8 %",
     ]
-    assert over[1] == "“The” is attended to by “Der” 90 %"
-    assert left == up
-    assert tapped == right
-    assert stops == [-1, 0, -1, -1, 0]
+    assert states == [
+        [[":"] * 5, "Point at a word, tap it, or use Tab and the arrow keys."],
+        [
+            ["w9:90", "w1:8", ":2", "chosen:", ":"],
+            "“Der” attends to “The” 90 %, “<script>” 8 %, “<eos>” 2 %",
+        ],
+        right,
+        up,
+        [["chosen:", ":", ":", "w9:90", ":"], "“The” is attended to by “Der” 90 %"],
+        up,
+        right,
+        [-1, 0, -1, -1, 0],
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -167,16 +163,8 @@ def test_a_report_has_all_sections_and_loads_nothing(report: str) -> None:
     assert [link[:22] for link in read.links] == ["data:image/png;base64,"]  # the curves
     assert re.findall(r"https?:|url\(|@import|fetch\(", report) == []
     headings = re.findall(r"<h2>(.*?)</h2>", report)
-    for heading in (
-        "Scores",
-        "Tokenized score",
-        "Comparison",
-        "Training of run",
-        "By source length",
-        "Attention",
-        "Origin of these results",
-    ):
-        assert heading in headings
+    shown = {"Scores", "Tokenized score", "Comparison", "Training of run", "By source length"}
+    assert shown | {"Attention", "Origin of these results"} <= {*headings}
     assert len(headings) == len(set(headings))
     assert read.tags.count("figure") >= 6
     assert "&quot;sha256&quot;: " in report
@@ -194,9 +182,9 @@ def test_a_file_of_translations_has_a_page_too_and_a_failure_leaves_other_files(
     text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
     assert "Ja, &lt;i&gt;gut&lt;/i&gt;." in text
     assert "i" not in Reading(text).tags
-    failed, page = nmt(*words, hypotheses), hypotheses / "index.html"
-    assert failed.status == 1
-    assert failed.err == f"nmt: {page}: cannot write the page (File exists)\n"
+    failed = nmt(*words, hypotheses)
+    error = f"nmt: {hypotheses / 'index.html'}: cannot write the page (File exists)\n"
+    assert (failed.status, failed.err) == (1, error)
     assert hypotheses.read_text(encoding="utf-8") == "Ja, <i>gut</i>.\n"
 
 

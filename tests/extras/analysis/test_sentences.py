@@ -21,7 +21,7 @@ from nmt.extras.analysis.sentences import (
     share_stem,
     skipped_words,
 )
-from nmt.text.tokenizers import load_tokenizer
+from nmt.text.tokenizers import Tokenizer, load_tokenizer
 
 SOURCES = [
     "One two three.",
@@ -90,9 +90,9 @@ def test_a_sentence_is_never_both_best_and_worst() -> None:
 TOKENIZER = load_tokenizer(TokenizerConfig(kind="words"), "en", "src", Path())
 
 
-def attended(source: str, totals: list[float]) -> Translation:
+def attended(source: str, totals: list[float], tokenizer: Tokenizer = TOKENIZER) -> Translation:
     """A translation of two tokens whose attention sums to `totals` for the source's tokens."""
-    tokens = TOKENIZER.split(source)
+    tokens = tokenizer.split(source)
     attention = np.array([[*totals, 0.5], [0] * (len(tokens) + 1)], np.float32)
     return Translation(source, "Text", tuple(tokens), ("a", "b"), attention=attention)
 
@@ -221,8 +221,6 @@ def test_long_words_with_little_attention(
 
 def test_the_tokens_of_a_word_are_averaged(tmp_path: Path) -> None:
     characters = load_tokenizer(TokenizerConfig(kind="characters"), "en", "src", tmp_path)
-    tokens = tuple(characters.split("hello world"))
-    totals = [0.2, 0.3, 0.5, 0.4, 0.2, *[0.2] * (len(tokens) - 5), 1.0]  # the mean of hello is 0.32
-    attention = np.array([totals], np.float32)
-    translation = Translation("hello world", "x", tokens, ("x",), attention=attention)
+    totals = [0.2, 0.3, 0.5, 0.4, 0.2, *[0.2] * 6]  # the mean of hello is 0.32
+    translation = attended("hello world", totals, characters)
     assert skipped_words(translation, characters) == ["world"]
