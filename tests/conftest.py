@@ -11,6 +11,7 @@ import sys
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ os.environ.setdefault("MKL_NUM_THREADS", "1")
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 import pytest
+import spacy
 from hypothesis import settings
 
 from nmt import cli
@@ -79,11 +81,13 @@ class Result:
 
 
 Run = Callable[..., Result]
+BLANK = cache(spacy.blank)  # which takes longer than most commands of the tests
 
 
 @pytest.fixture
 def nmt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run a command line in this process."""
+    monkeypatch.setattr(spacy, "blank", BLANK)
 
     def run(*words: object, stdin: bytes = b"") -> Result:
         monkeypatch.setattr(sys, "argv", ["nmt", *map(str, words)])

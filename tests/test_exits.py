@@ -23,7 +23,7 @@ def test_ctrl_c_after_a_command_has_ended_does_not_disturb_the_exit() -> None:
 import atexit, signal, sys
 from nmt.cli import main
 atexit.register(signal.raise_signal, signal.SIGINT)
-sys.argv = ["nmt", "--version"]
+sys.argv = ["nmt", "--help"]
 main()
 """
     ended = subprocess.run(

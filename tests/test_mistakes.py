@@ -510,7 +510,12 @@ RUN = [
         "decoding.shortlist=5",
         "Hi.",
     ),
-    case("for a trained run only decoding.KEY=VALUE can be set", "--set", "model.dropout=0", "Hi."),
+    case(
+        "nmt: --set model.dropout=0: for a trained run only decoding.KEY=VALUE can be set\n",
+        "--set",
+        "model.dropout=0",
+        "Hi.",
+    ),
     case("x: no such folder", "-o", "x/y", "Hi."),
 ]
 

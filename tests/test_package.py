@@ -22,13 +22,20 @@ from nmt.training.record import (
 )
 from tests import toy
 
+HEAVY = {"torch", "numpy", "spacy", "matplotlib", "sacrebleu", "pydantic"}
 
-def test_importing_nmt_is_cheap(root: Path) -> None:
-    heavy = {"torch", "numpy", "spacy", "matplotlib", "sacrebleu", "pydantic", "yaml", "typer"}
-    code = "import sys, nmt; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=root
-    )
+
+@pytest.mark.parametrize(
+    ("code", "heavy"),
+    [
+        ("import nmt", {*HEAVY, "yaml", "typer"}),
+        ("import nmt.cli; nmt.cli.all_commands()", HEAVY),
+        ("from nmt.data.checks import guess_language; guess_language(['the dog'])", {"spacy"}),
+    ],
+)
+def test_imports_are_cheap(root: Path, code: str, heavy: set[str]) -> None:
+    words = [sys.executable, "-c", f"{code}; import sys; print(*sys.modules)"]
+    done = subprocess.run(words, check=True, capture_output=True, text=True, cwd=root)
     assert heavy.isdisjoint(done.stdout.split())
 
 

@@ -12,7 +12,7 @@ import nmt
 from nmt.commands import prepare
 from nmt.config.schema import Config
 from nmt.decoding.ensemble import Ensemble
-from nmt.errors import CheckpointError, ConfigError
+from nmt.errors import CheckpointError
 from nmt.files import CHECKSUMS_FILE
 from nmt.run.checkpoint import Checkpoints
 from nmt.run.folder import build_model, create_run
@@ -101,13 +101,8 @@ def test_other_vocabularies_and_tokens_are_refused(folder: Path, tmp_path: Path)
         nmt.load(a, changed)
 
 
-def test_only_decoding_can_be_overridden(folder: Path) -> None:
+def test_decoding_can_be_overridden(folder: Path) -> None:
     overrides = ["decoding.beam=7", "decoding.length_penalty=0.8", "decoding.length_formula=wu"]
     options = nmt.load(folder / "a", overrides=overrides).options
     assert (options.beam, options.length_penalty, options.length_formula) == (7, 0.8, "wu")
     assert load_translator(folder / "a", overrides=["decoding.beam=9"]).options.beam == 9
-    with pytest.raises(
-        ConfigError,
-        match=r"^--set model.dropout=0.5: for a trained run only decoding.KEY=VALUE can be set$",
-    ):
-        nmt.load(folder / "a", overrides=["model.dropout=0.5"])

@@ -163,11 +163,6 @@ def test_results_with_other_decoding_options_are_kept_apart(nmt: Run, run: Path)
     assert [len(line["overrides"]) for line in history(run)] == [0, 2, 1, 2]
     table = nmt("evaluate", run, "--metric", "BLEU", *penalty).out
     assert ", beam 5, decoding.length_penalty=0.3\n" in table
-    failed = nmt("evaluate", run, "--set", "model.dropout=0.5")
-    expected = (
-        "nmt: --set model.dropout=0.5: for a trained run only decoding.KEY=VALUE can be set\n"
-    )
-    assert (failed.status, failed.err) == (1, expected)
 
 
 def test_a_run_on_other_text_with_several_references(nmt: Run, run: Path, tmp_path: Path) -> None:

@@ -23,11 +23,6 @@ each_config = pytest.mark.parametrize(
 )
 
 
-def test_the_documented_ones_are_there() -> None:
-    names = "sample tatoeba tatoeba-large multi30k luong-tutorial bahdanau-tutorial"
-    assert set(names.split()) <= {path.stem for path in PATHS}
-
-
 @each_config
 def test_loads_and_round_trips(path: Path, tmp_path: Path) -> None:
     config = load_config(path)

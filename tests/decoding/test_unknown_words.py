@@ -180,11 +180,14 @@ def changed(run: Path, folder: Path, **decoding: object) -> Path:
     return folder / "run"
 
 
-def test_names_that_are_not_in_the_training_data_are_copied(trained: Path, nmt: Run) -> None:
-    result = nmt(
-        "translate", "--run", trained, stdin=b"Zaphod sees the dog.\nThe tree finds McXyz.\n"
-    )
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_names_that_are_not_in_the_training_data_are_copied(
+    trained: Path, tmp_path: Path, nmt: Run, precision: str
+) -> None:
+    run = changed(trained, tmp_path, precision=precision)
+    result = nmt("translate", "--run", run, "Zaphod sees the dog.", "The tree finds McXyz.")
     assert result.out.splitlines() == ["Zaphod sieht den hund.", "der baum findet McXyz."]
+    assert result.err == ""
 
 
 def test_a_translation_lists_its_replacements(trained: Path) -> None:
@@ -198,15 +201,3 @@ def test_off_by_option(trained: Path, tmp_path: Path) -> None:
         ["Zaphod sees the dog."]
     )
     assert (translation.text, translation.replaced) == ("<unk> sieht den hund.", ())
-
-
-# --- 8-bit integers
-
-
-def test_translation_in_8_bit_integers(trained: Path, tmp_path: Path, nmt: Run) -> None:
-    run = changed(trained, tmp_path, precision="int8")
-    result = nmt("translate", "--run", run, "Zaphod sees the dog.", "The tree finds McXyz.")
-    assert (result.out.splitlines(), result.err) == (
-        ["Zaphod sieht den hund.", "der baum findet McXyz."],
-        "",
-    )

@@ -99,5 +99,5 @@ def test_errors_have_their_remedies() -> None:
 
 
 def test_prints_a_page(capsys: pytest.CaptureFixture[str]) -> None:
-    reference_pages.main(["errors"])
-    assert capsys.readouterr().out == reference_pages.error_messages()
+    reference_pages.main(["configuration"])
+    assert capsys.readouterr().out == reference_pages.configuration()

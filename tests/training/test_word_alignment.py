@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from nmt.config.load import load_config
-from nmt.data.corpus import Corpus, Sequences
+from nmt.data.corpus import Corpus
 from nmt.errors import CheckpointError
 from nmt.model.lexical_bias import LexicalBias
 from nmt.run.checkpoint import MODEL_FILE, load_weights, read_tensors
@@ -25,6 +25,7 @@ from nmt.run.folder import build_model, find_checkpoint, load_tokenizers, load_v
 from nmt.training.word_alignment import LearnedLexicon, WordAligner
 from tests import toy
 from tests.conftest import Run
+from tests.training.test_loop import to_sequences
 
 SIZE = 9  # of both vocabularies
 Pairs = Sequence[tuple[Sequence[int], Sequence[int]]]
@@ -34,13 +35,8 @@ corpora = st.lists(st.tuples(sentences, sentences), min_size=1, max_size=8).filt
 )
 
 
-def sequences(rows: Sequence[Sequence[int]]) -> Sequences:
-    ids = np.array([index for row in rows for index in row], np.int32)
-    return Sequences((ids, np.cumsum([0, *map(len, rows)], dtype=np.int64)))
-
-
 def corpus(pairs: Pairs) -> Corpus:
-    return Corpus(*(sequences(side) for side in zip(*pairs, strict=True)))
+    return Corpus(*(to_sequences(side) for side in zip(*pairs, strict=True)))
 
 
 def fitted(pairs: Pairs, iterations: int = 5, size: int = SIZE) -> WordAligner:
@@ -146,17 +142,6 @@ def test_agrees_with_a_plain_implementation(pairs: Pairs) -> None:
     }
     assert counts == pytest.approx(expected, abs=1e-4)
     assert found_links(aligner) == +links
-
-
-@given(corpora)
-def test_exchanging_source_and_target_transposes_the_counts(pairs: Pairs) -> None:
-    aligner, other = fitted(pairs), fitted([(tgt, src) for src, tgt in pairs])
-    counts, transposed = np.zeros((2, SIZE, SIZE))
-    counts[aligner.src, aligner.tgt], transposed[other.tgt, other.src] = (
-        aligner.counts(),
-        other.counts(),
-    )
-    np.testing.assert_allclose(counts, transposed, atol=1e-9)
 
 
 @pytest.mark.parametrize("order", [1, -1])
