@@ -186,13 +186,12 @@ def _check_members(archive: zipfile.ZipFile, size: int) -> None:
     Raises:
         BadZipFile: as above.
     """
-    names: set[str] = set()
+    names = archive.namelist()
     for member in archive.infolist():
         name = member.filename
         is_known = name in (INFO_FILE, BEST_FILE, *RUN_FILES) or CHECKPOINT_FILE.fullmatch(name)
-        if name in names or not is_known:
+        if not is_known or names.count(name) > 1:
             raise zipfile.BadZipFile(f"{name!r} has no place in it")
-        names.add(name)
         if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
             raise zipfile.BadZipFile(f"{name} is a link, not a file")
         is_encrypted, methods = member.flag_bits & 1, (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)

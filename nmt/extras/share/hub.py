@@ -218,8 +218,12 @@ def _stage(
     }
     write_json(folder / INFO_FILE, {**describe(checkpoint.name), "sha256": digests}, indent=2)
     if not (folder / CARD_FILE).exists():
-        facts, step = inspect.run(run), step_of(checkpoint.name)
-        card = model_card(facts, step, repository=repository, license_id=license_id)
+        card = model_card(
+            inspect.run(run),
+            step_of(checkpoint.name),
+            repository=repository,
+            license_id=license_id,
+        )
         write_text(folder / CARD_FILE, card)
 
 
