@@ -26,7 +26,6 @@ from nmt.extras.augment.pairs import (
     write_shard,
     write_training_data,
 )
-from nmt.files import write_text
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.leaks import HeldOut
 from nmt.text.tokenizers import CharacterTokenizer
@@ -114,18 +113,15 @@ def test_a_shard_is_there_only_with_its_time(
     translator: Any = SimpleNamespace(translate=lambda texts: [translation for _ in texts])
     assert seconds_of_shards(tmp_path) == 0
     (tmp_path / SECONDS_FILE).write_text("1.00\n0.50\n")  # as older versions wrote it
-    failing = {SECONDS_FILE}
 
-    def write(path: Path, text: str) -> None:
-        if path.name in failing:
-            raise OSError(5, "Input/output error", str(path))
-        write_text(path, text)
+    def fail(path: Path, _text: str) -> None:
+        raise OSError(5, "Input/output error", str(path))
 
-    monkeypatch.setattr(module, "write_text", write)
+    monkeypatch.setattr(module, "write_text", fail)
     with pytest.raises(OSError, match=SECONDS_FILE):
         write_shard(tmp_path / "000000.txt", ["Hello."], translator)
+    monkeypatch.undo()
     assert [path.name for path in tmp_path.iterdir()] == [SECONDS_FILE]
-    failing.clear()
     write_shard(tmp_path / "000000.txt", ["Hello."], translator)
     assert (tmp_path / "000000.txt").read_text() == "Hallo.\n"
     assert seconds_of_shards(tmp_path) >= 1.5

@@ -160,7 +160,7 @@ LEXICON = Lexicon(
 )
 
 
-def chosen(sentences: list[list[str]], size: int, needed: tuple[int, ...] = ()) -> list[str]:
+def chosen(sentences: list[list[str]], size: int, needed: tuple[int, ...]) -> list[str]:
     ids = Shortlist(LEXICON, SRC, TGT, size).choose(
         [SRC.ids(sentence) for sentence in sentences], needed
     )
@@ -171,13 +171,16 @@ def chosen(sentences: list[list[str]], size: int, needed: tuple[int, ...] = ()) 
 
 def test_frequent_words_and_translations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lexicon_module, "N_FREQUENT", 5)
-    assert chosen([["sees"]], 2) == ["der"]
-    assert chosen([["dog"]], 2) == ["der", "Hund", "Hündin"]
-    assert chosen([["dog", "dog"], ["cat"]], 9) == ["der", "Hund", "Katze", "Tier", "Hündin"]
-    assert chosen([["Zaphod"]], 2) == ["der", "Tier"]
-    assert chosen([["sees"]], 2, (10,)) == ["der", "sieht"]
+    for sentences, size, needed, words in (
+        ([["sees"]], 2, (), ["der"]),
+        ([["dog"]], 2, (), ["der", "Hund", "Hündin"]),
+        ([["dog", "dog"], ["cat"]], 9, (), ["der", "Hund", "Katze", "Tier", "Hündin"]),
+        ([["Zaphod"]], 2, (), ["der", "Tier"]),
+        ([["sees"]], 2, (10,), ["der", "sieht"]),
+    ):
+        assert chosen(sentences, size, needed) == words
     monkeypatch.undo()  # a small vocabulary is always there
-    assert chosen([], 1) == list(TGT)[len(SPECIALS) :]
+    assert chosen([], 1, ()) == list(TGT)[len(SPECIALS) :]
 
 
 def with_words(model: TranslationModel, words: torch.Tensor) -> TranslationModel:
