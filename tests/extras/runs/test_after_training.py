@@ -1,5 +1,5 @@
-"""`nmt runs average`, and averaging at the end of a training; `nmt runs reproduce`: the same weights
-again, and the errors when that cannot be.
+"""`nmt runs average`, and averaging at the end of a training; `nmt runs reproduce`: the same
+weights again, and the errors when that cannot be.
 """
 
 import shutil

@@ -1,5 +1,5 @@
-"""`nmt runs show` and `nmt runs list`: what they say of runs, whole or damaged; model cards and their
-metadata.
+"""`nmt runs show` and `nmt runs list`: what they say of runs, whole or damaged; model cards and
+their metadata.
 """
 
 import json
