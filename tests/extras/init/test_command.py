@@ -1,5 +1,5 @@
-"""`nmt init`: what it sees in files of sentence pairs, starter projects that prepare, and the errors
-of a user's data.
+"""`nmt init`: what it sees in files of sentence pairs, starter projects that prepare, and the
+errors of a user's data.
 """
 
 import gzip
