@@ -219,7 +219,8 @@ def test_train_refuses_a_folder_that_holds_a_run_and_resumes_it(
     refused = nmt(*train)
     assert refused.status == 1
     assert "contains a run already; continue it with --resume, or train elsewhere" in refused.err
-    assert "already trained, to step 24" in nmt(*train, "--resume").err
+    text = f"{run}: already trained, to step 24 (training.max_steps=24 is reached)\n"
+    assert nmt(*train, "--resume").err == text
     changed = nmt(*train, "--resume", "--set", "model.dropout=0.5", "--set", "seed=2")
     assert changed.status == 1
     assert "model.dropout: was 0.2, is 0.5" in changed.err

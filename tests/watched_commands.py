@@ -45,17 +45,17 @@ from nmt import cli
 from nmt.extras.export.translate import Translator
 
 LIBRARIES = (
-    *(
-        huggingface_hub,
-        matplotlib.pyplot,
-        onnxruntime.quantization,
-        sacrebleu,
-        sentencepiece,
-        spacy,
-        torch.onnx,
-        uvicorn.lifespan.on,
-    ),
-    *(torch.optim.swa_utils, torch.utils.tensorboard, nmt.extras.serve.app),
+    huggingface_hub,
+    matplotlib.pyplot,
+    onnxruntime.quantization,
+    sacrebleu,
+    sentencepiece,
+    spacy,
+    torch.onnx,
+    torch.optim.swa_utils,
+    torch.utils.tensorboard,
+    uvicorn.lifespan.on,
+    nmt.extras.serve.app,
 )
 PACKAGE = str(Path(nmt.commands.__file__ or "").parent.parent)
 WRITING = {
@@ -75,18 +75,14 @@ CONNECTING = (
     "socket.socket().connect_ex(('127.0.0.1', 9))",
 )
 CHANGING = (
-    *(
-        "open('written', 'w')",
-        "os.open('written', os.O_CREAT | os.O_WRONLY)",
-        "os.mkdir('written')",
-        "os.remove('written')",
-    ),
-    *(
-        "os.symlink('x', 'written')",
-        "shutil.rmtree('written')",
-        "os.system('true')",
-        "subprocess.run(['true'])",
-    ),
+    "open('written', 'w')",
+    "os.open('written', os.O_CREAT | os.O_WRONLY)",
+    "os.mkdir('written')",
+    "os.remove('written')",
+    "os.symlink('x', 'written')",
+    "shutil.rmtree('written')",
+    "os.system('true')",
+    "subprocess.run(['true'])",
 )
 VIOLATIONS = {  # what a command may do -> what the watch must find
     "write": (*EVALUATING, *UNPICKLING, *CONNECTING),

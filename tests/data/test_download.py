@@ -97,23 +97,21 @@ def assert_advice(url: str, reason: str) -> None:
     assert not cache_path(url).exists()
 
 
-def test_a_missing_file_is_requested_once(server: Server, cache: Path) -> None:
-    server.faults = [404]
-    assert_advice(server.url("/deu.zip"), "404 Not Found")
-    assert len(server.requests) == 1
-    assert [path for path in cache.rglob("*") if path.is_file()] == []
-
-
 @pytest.mark.parametrize(
-    ("fault", "reason"),
-    [(503, "503 Server Error: Service Unavailable for url: .*"), ("short", ".*IncompleteRead.*")],
+    ("fault", "reason", "n_requests"),
+    [
+        (404, "404 Not Found", 1),
+        (503, "503 Server Error: Service Unavailable for url: .*", 1 + download.N_RETRIES),
+        ("short", ".*IncompleteRead.*", 1 + download.N_RETRIES),
+    ],
 )
 def test_a_server_that_keeps_failing_is_given_up(
-    server: Server, fault: int | str, reason: str
+    server: Server, cache: Path, fault: int | str, reason: str, n_requests: int
 ) -> None:
     server.faults = [fault] * 10
     assert_advice(server.url("/deu.zip"), reason)
-    assert len(server.requests) == 1 + download.N_RETRIES
+    assert len(server.requests) == n_requests
+    assert [path for path in cache.rglob("*") if path.is_file()] == []
 
 
 def test_without_a_connection_it_says_where_to_put_the_file() -> None:

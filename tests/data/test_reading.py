@@ -143,12 +143,6 @@ def test_a_header_without_rows_is_refused(tmp_path: Path, workers: Workers) -> N
         read_pairs(sources, RULES, workers, Pairs(tmp_path / "out.tsv"), bool)
 
 
-def test_dev_and_test_sets_are_used_whole(read: Reader) -> None:
-    pairs, tally = read(b"Hi.\tHallo!\nHi.\tHallo!\n\tx\n" + b"a" * 100 + b"\tb\n", rules=None)
-    assert list(pairs.stream()) == [("Hi.", "Hallo!")] * 2 + [("", "x"), ("a" * 100, "b")]
-    assert tally.dropped.total() == 0
-
-
 @pytest.mark.parametrize(
     ("row", "message"),
     [

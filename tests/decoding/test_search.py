@@ -65,10 +65,7 @@ def test_a_hypothesis_is_truncated_at_the_maximum_length() -> None:
 
 
 def test_complete_hypotheses_rank_before_truncated_ones() -> None:
-    def ends_seldom(sentence: int, prefix: Sequence[int]) -> dict[int, float]:
-        return {A: 0.99, EOS: 0.01}
-
-    ((found,),) = scripted(ends_seldom, [1], DecodingConfig(beam=2))
+    ((found,),) = scripted(lambda *_: {A: 0.99, EOS: 0.01}, [1], DecodingConfig(beam=2))
     assert found.complete
 
 

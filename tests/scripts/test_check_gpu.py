@@ -122,17 +122,3 @@ def test_full_sizes_need_a_gpu(
         check_gpu.main()
     assert exit_info.value.code == 2
     assert "the full sizes are for a GPU; use --device cpu --small" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("name", "is_library"),
-    [
-        ("sm90_xmma_gemm_bf16", True),
-        ("void cutlass::Kernel2", True),
-        ("cudnn::rnn::elemWiseRNNcell", True),
-        ("void at::native::vectorized_elementwise_kernel", False),
-        ("Memcpy HtoD", False),
-    ],
-)
-def test_recognizes_the_kernels_of_libraries(name: str, is_library: bool) -> None:
-    assert (gpu_jobs.LIBRARY_KERNEL.search(name) is not None) == is_library

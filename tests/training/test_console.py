@@ -106,14 +106,6 @@ def test_quiet_prints_only_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
     assert terminal.getvalue() == "nmt: step 25: update skipped\n"
 
 
-def test_a_trained_run_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    show(END)
-    assert (
-        capsys.readouterr().err
-        == "runs/toy: already trained, to step 30 (training.max_steps=30 is reached)\n"
-    )
-
-
 def test_a_bar_below_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = open_terminal(monkeypatch)
     show(*EVENTS, END)
