@@ -16,6 +16,7 @@ import yaml
 from nmt.cli import all_commands, app
 from nmt.config.load import config_from_dict, load_config
 from nmt.errors import ConfigError
+from nmt.files import sha256_of
 from scripts.reference_pages import PAGES as REFERENCE_PAGES
 from tests.documentation import (
     ALL_BLOCKS,
@@ -180,3 +181,8 @@ def test_figures_of_the_readme_are_those_of_the_docs() -> None:
     docs = text_of("docs/recipes.md") + text_of("docs/benchmarks.md")
     assert len(figures) > 15
     assert [figure for figure in figures if figure not in docs] == []
+
+
+def test_the_sample_is_the_one_that_the_scores_are_of() -> None:
+    digest = "8840071b671fa96364bbce56b48691d0692be31d51d564119920c9e706e7a36c"
+    assert sha256_of(ROOT / "data/sample/sample.tsv") == digest

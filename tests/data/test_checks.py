@@ -183,11 +183,11 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("language", TEXTS)
-def test_the_language_of_a_text_is_guessed(language: str) -> None:
-    assert guess_language([TEXTS[language]]) == language
+NO_EVIDENCE = ("", "4 5 6", "Zxq wvut prrt", "Kopenhagen Helsinki Oslo")
 
 
-@pytest.mark.parametrize("text", ["", "4 5 6", "Zxq wvut prrt", "Kopenhagen Helsinki Oslo"])
-def test_no_guess_without_evidence(text: str) -> None:
-    assert guess_language([text]) is None
+@pytest.mark.parametrize(
+    ("language", "text"), [*TEXTS.items(), *((None, text) for text in NO_EVIDENCE)]
+)
+def test_the_language_of_a_text_is_guessed_with_evidence(language: str | None, text: str) -> None:
+    assert guess_language([text]) == language

@@ -1,4 +1,4 @@
-"""Decoders and readouts against their equations in NumPy; what the states of decoders depend on."""
+"""Bridges, decoders and readouts against their equations in NumPy; what the states of decoders depend on."""
 
 from typing import Any
 
@@ -7,10 +7,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config.parts import READOUTS
+from nmt.config.parts import BRIDGES, READOUTS
 from nmt.config.schema import ModelConfig
 from nmt.model.attention import Memory
 from nmt.model.decoder import DecoderState
+from nmt.model.encoder import Summary
+from nmt.model.recurrent import RecurrentState
 from nmt.model.seq2seq import Seq2Seq
 from tests.model import equations
 from tests.model.equations import Array
@@ -165,3 +167,42 @@ def test_readouts_follow_their_equations(name: str) -> None:
     result = readout(s, e, c)
     assert result.shape == (B, readout.output_size)
     np.testing.assert_allclose(result.detach(), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("bridge", BRIDGES)
+@pytest.mark.parametrize(("encoder_layers", "decoder_layers"), [(1, 1), (3, 2), (2, 3)])
+def test_bridges_match_layers_from_the_top(
+    bridge: str, encoder_layers: int, decoder_layers: int
+) -> None:
+    if bridge == "copy" and decoder_layers > encoder_layers:
+        pytest.skip("refused when the configuration is read")
+    torch.manual_seed(1)
+    size = 4  # of one direction
+    decoder_size = 2 * size if bridge == "copy" else size
+    sections = {
+        "encoder": {"hidden_size": size, "layers": encoder_layers},
+        "decoder": {"hidden_size": decoder_size, "layers": decoder_layers},
+    }
+    module = (
+        BRIDGES[bridge].load()(ModelConfig.model_validate({"bridge": bridge, **sections})).double()
+    )
+    hidden, cell = (torch.randn(B, encoder_layers, 2 * size, dtype=torch.float64) for _ in range(2))
+    state = module(Summary(hidden[:, -1], RecurrentState(hidden, cell)))
+    assert state.cell is not None
+    assert state.hidden.shape == state.cell.shape == (B, decoder_layers, decoder_size)
+    for layer in range(decoder_layers):
+        source = max(0, encoder_layers - decoder_layers + layer)
+        for result, before, part in ((state.hidden, hidden, "hidden"), (state.cell, cell, "cell")):
+            x = before[:, source].numpy()
+            if bridge == "backward":
+                x = x[:, size:]  # the directions are concatenated, forward first
+            if bridge == "copy":
+                expected = x
+            elif bridge == "zero":
+                expected = np.zeros((B, size))
+            else:
+                w: dict[str, Any] = {
+                    key: value.detach().numpy() for key, value in module.named_parameters()
+                }
+                expected = np.tanh(x @ w[f"{part}.{layer}.weight"].T + w[f"{part}.{layer}.bias"])
+            np.testing.assert_allclose(result[:, layer].detach(), expected, atol=1e-10)

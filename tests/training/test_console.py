@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config.schema import Config
 from nmt.run.progress import Progress
 from nmt.training.console import Console
 from nmt.training.record import (
@@ -37,33 +36,21 @@ next: nmt evaluate runs/toy    nmt translate --run runs/toy "..."
 FOLDER = Path("runs/toy")
 
 
-def configure(**training: object) -> Config:
-    return toy.configure(
-        Path("pairs.tsv"), training={"log_every": 10, "validate_every": 15, "epochs": 4, **training}
-    )
-
-
-def step(number: int, fraction: float = 0.5, *, batch: int = 20) -> StepEvent:
-    return StepEvent(
-        number, 1, batch, 100, batch == 100, fraction, 2.5, 9.3, 1234.6, 0.00123, 1.0, 0.7
-    )
-
-
-def validation(number: int, bleu: float = 21.5, output: str = "Ein Hund.") -> ValidationEvent:
-    return ValidationEvent(
-        number,
-        2.0,
-        Validation(1.25, {"bleu": bleu, "chrf": 40.25}, (Sample("A dog.", "Ein Hund.", output),)),
-    )
-
-
+CONFIG = toy.configure(
+    Path("pairs.tsv"), training={"log_every": 10, "validate_every": 15, "epochs": 4}
+)
+STEPS = {
+    number: StepEvent(number, 1, 20, 100, False, 0.5, 2.5, 9.3, 1234.6, 0.00123, 1.0, 0.7)
+    for number in range(11, 30)
+}
+SAMPLES = (Sample("A dog.", "Ein Hund.", "Ein Hund."),)
 EVENTS: tuple[Event, ...] = (
     BeginEvent(FOLDER, 1234567, 5200, "cpu", "float32", 2, 1, 10),
     MessageEvent("lexicon: 3 translations of 2 source tokens"),
-    *map(step, range(11, 26)),
+    *(STEPS[number] for number in range(11, 26)),
     MessageEvent("step 25: update skipped", is_warning=True),
-    *map(step, range(26, 30)),
-    validation(30),
+    *(STEPS[number] for number in range(26, 30)),
+    ValidationEvent(30, 2.0, Validation(1.25, {"bleu": 21.5, "chrf": 40.25}, SAMPLES)),
     CheckpointEvent(30, FOLDER / "checkpoints" / "step-00000030", True),
 )
 END = EndEvent(FOLDER, Progress(step=30, seconds=90.0, finished="training.max_steps=30 is reached"))
@@ -84,7 +71,7 @@ def open_terminal(monkeypatch: pytest.MonkeyPatch, term: str = "xterm-256color")
 
 
 def show(*events: Event, quiet: bool = False) -> None:
-    with Console(configure(), quiet=quiet) as console:
+    with Console(CONFIG, quiet=quiet) as console:
         for event in events:
             console(event)
 
