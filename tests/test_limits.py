@@ -1,7 +1,7 @@
 """How large nmt may be. Statements count, since they do not depend on the width of lines.
 
-The limits only fall: whoever makes something smaller lowers them. The goals are 13,600 statements
-for nmt, 9,000 for the core and 13,000 for the tests; 14 files for a step, 33 for a translation.
+The limits only fall: whoever makes something smaller lowers them. A new feature raises those of
+nmt and of the tests by its own size; that of the core only for a reason that its commit names.
 """
 
 import ast
@@ -38,14 +38,14 @@ def n_statements(paths: Iterable[Path]) -> int:
 
 @pytest.mark.parametrize(
     ("pattern", "limit"),
-    [("nmt/**/*.py", 14_600), ("tests/**/*.py", 14_300), ("scripts/**/*.py", 2_800)],
+    [("nmt/**/*.py", 13_600), ("tests/**/*.py", 13_100), ("scripts/**/*.py", 2_800)],
 )
 def test_statements(pattern: str, limit: int) -> None:
     assert n_statements(ROOT.glob(pattern)) <= limit
 
 
 def test_statements_and_files_of_the_core() -> None:
-    assert n_statements(CORE) <= 9_350
+    assert n_statements(CORE) <= 9_000
     assert len([path for path in CORE if path.stat().st_size]) <= 88
     assert len([path for path in (ROOT / "nmt/model").glob("*.py") if path.stat().st_size]) == 9
 
@@ -84,7 +84,7 @@ def test_commands() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("what", "files", "hops"), [("train", 17, 4), ("translate", 38, 6)])
+@pytest.mark.parametrize(("what", "files", "hops"), [("train", 14, 4), ("translate", 33, 6)])
 def test_files_and_hops(what: str, files: int, hops: int) -> None:
     command = [sys.executable, str(ROOT / "scripts/way.py"), what]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
