@@ -58,7 +58,6 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 
 @pytest.fixture(scope="session")
 def root() -> Path:
-    """The root of the repository."""
     return ROOT
 
 
@@ -86,7 +85,6 @@ BLANK = cache(spacy.blank)  # which takes longer than most commands of the tests
 
 @pytest.fixture
 def nmt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command line in this process."""
     monkeypatch.setattr(spacy, "blank", BLANK)
 
     def run(*words: object, stdin: bytes = b"") -> Result:

@@ -14,8 +14,6 @@ SHELL = ("", "bash", "console")
 
 @dataclass(frozen=True)
 class Block:
-    """A code block of a page."""
-
     page: str
     language: str
     text: str
@@ -26,7 +24,6 @@ def text_of(page: str) -> str:
 
 
 def prose_of(page: str) -> str:
-    """The text without code blocks."""
     return FENCE.sub("", text_of(page))
 
 

@@ -115,7 +115,6 @@ def test_windows_synchronizes_no_folder_and_only_what_is_open_for_writing(
 
 
 def state(folder: Path) -> tuple[list[str], str]:
-    """All names, and the text of data/file."""
     return names(folder), (folder / "data" / "file").read_text()
 
 

@@ -26,7 +26,6 @@ MAX_LINES = {"nmt/config/schema.py": 750, "nmt/extras/export/translate.py": 780}
 
 
 def n_statements(paths: Iterable[Path]) -> int:
-    """Logical lines."""
     total = 0
     for path in paths:
         with path.open("rb") as file:
@@ -38,7 +37,7 @@ def n_statements(paths: Iterable[Path]) -> int:
 
 @pytest.mark.parametrize(
     ("pattern", "limit"),
-    [("nmt/**/*.py", 13_600), ("tests/**/*.py", 13_100), ("scripts/**/*.py", 2_800)],
+    [("nmt/**/*.py", 13_600), ("tests/**/*.py", 13_000), ("scripts/**/*.py", 2_800)],
 )
 def test_statements(pattern: str, limit: int) -> None:
     assert n_statements(ROOT.glob(pattern)) <= limit

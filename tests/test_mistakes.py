@@ -49,7 +49,6 @@ Edit = Callable[[], object]
 
 @contextmanager
 def threads(_count: int) -> Iterator[Workers]:
-    """Workers that start at once."""
     with ThreadPoolExecutor(1) as executor:
         yield Workers(executor, 1)  # type: ignore[arg-type]
 
@@ -120,7 +119,6 @@ def case(text: str, *words: str, edit: Edit = nothing) -> Any:
 
 
 def edited(text: str, old: str, new: str, encoding: str = "utf-8") -> Any:
-    """A mistake in the configuration."""
     assert old in CONFIG
     content = CONFIG.replace(old, new).encode(encoding)
     return case(text, edit=lambda: Path("c.yaml").write_bytes(content))

@@ -25,7 +25,6 @@ SENTENCE = "The dog sees the tree."
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run; tests copy it."""
     folder = tmp_path_factory.mktemp("trained")
     return toy.train(folder, training=toy.ONE_UPDATE, tokenizer={"kind": "bpe", "size": 60})
 

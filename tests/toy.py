@@ -72,7 +72,6 @@ def configure(table: Path, **sections: Any) -> Config:
 
 
 def sequences(rows: Sequence[Sequence[int]]) -> Sequences:
-    """Sentences of ids."""
     ids = np.array([index for row in rows for index in row], np.int32)
     return Sequences.of_blocks([(ids, np.array([*map(len, rows)], np.int32))])
 

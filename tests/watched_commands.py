@@ -94,7 +94,6 @@ found: list[str] = []  # also in threads, and where the exception is caught
 
 
 def allow(allowed: str) -> None:
-    """Set what the next command may do."""
     permissions.clear()
     permissions.update(allowed.split())
 
@@ -119,7 +118,6 @@ def _is_between_workers() -> bool:
 
 
 def watch(event: str, arguments: tuple[Any, ...]) -> None:
-    """An audit hook."""
     if event in ("exec", "compile") and sys._getframe(1).f_code.co_filename.startswith(PACKAGE):
         violation(f"nmt runs code: {arguments}")
     if event == "pickle.find_class" and not _is_between_workers():
@@ -161,7 +159,6 @@ def request_and_end(port: int) -> None:
 
 
 def run(words: list[str]) -> None:
-    """Run a command to its end."""
     if words[0] == "exported":
         sys.stdout.writelines(Translator(words[1]).translate(words[2:]))
         return

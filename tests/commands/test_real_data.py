@@ -24,7 +24,6 @@ def letters(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def tatoeba(root: Path, shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Config:
-    """The configuration, prepared."""
     folder = tmp_path_factory.mktemp("tatoeba")
     sets = [
         f"data.source.path={shared_data / 'tatoeba' / 'deu-eng.zip'}",

@@ -28,7 +28,6 @@ DOG, KING = "The dog sees the tree.", "The king hears the river."
 
 @pytest.fixture
 def trained(folder: Path) -> Path:
-    """A run; tests read it."""
     return folder / "run"
 
 

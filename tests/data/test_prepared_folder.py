@@ -34,7 +34,6 @@ def table(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def folder(complete: Path, tmp_path: Path) -> Path:
-    """A copy of a complete one."""
     return shutil.copytree(complete, tmp_path / "toy")
 
 
@@ -175,7 +174,6 @@ prepare.run(load_config(Path({str(tmp_path / "c.yaml")!r})), overwrite=True)
 
 
 def with_files(files: object) -> str:
-    """A manifest that lists these files."""
     sides = {
         "vocabulary": {side: {"size": 9} for side in ("src", "tgt")},
         "tokenizers": {"src": "x", "tgt": "x"},

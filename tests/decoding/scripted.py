@@ -149,7 +149,6 @@ def random_looks(seed: int, src_length: int) -> Looks:
 
 
 def all_prefixes(longest: int) -> list[tuple[int, ...]]:
-    """All prefixes of at most `longest` tokens."""
     return [
         ids for length in range(longest + 1) for ids in itertools.product((A, B), repeat=length)
     ]

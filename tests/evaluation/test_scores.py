@@ -67,13 +67,11 @@ WORDS = [
 
 
 def sentences(count: int, seed: int) -> list[str]:
-    """Random sentences of WORDS."""
     drawn = random.Random(seed)
     return [" ".join(drawn.choices(WORDS, k=drawn.randint(4, 9))) for _ in range(count)]
 
 
 def spoiled(texts: list[str], seed: int, rate: float) -> list[str]:
-    """Replace some of the words."""
     drawn = random.Random(seed)
     return [
         " ".join(drawn.choice(WORDS) if drawn.random() < rate else word for word in text.split())

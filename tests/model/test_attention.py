@@ -29,7 +29,6 @@ SCORE_NAMES = [name for name, score in SCORES.items() if not score.trait("absent
 
 
 def is_possible(kind: str, score: str, heads: int) -> bool:
-    """Whether the configuration accepts it."""
     sizes = {"encoder": {"hidden_size": H, "bidirectional": False}, "decoder": {"hidden_size": H}}
     attention = {"kind": kind, "score": score, "heads": heads}
     values = {

@@ -1,4 +1,4 @@
-"""Bridges, decoders and readouts against their equations in NumPy; what the states of decoders depend on."""
+"""Bridges, decoders and readouts against their equations in NumPy; on what their states depend."""
 
 from typing import Any
 
@@ -49,7 +49,6 @@ def attend(w: dict[str, Array], memory: Memory, row: int, query: Array) -> tuple
 
 
 def layer_of(w: dict[str, Array], name: str) -> dict[str, Array]:
-    """The weights of one recurrent layer."""
     return {key.removeprefix(name): value for key, value in w.items() if key.startswith(name)}
 
 

@@ -241,7 +241,6 @@ def test_scheduled_sampling_reads_the_word_that_is_most_probable_with_the_bias()
 
 
 def key(word: str) -> int:
-    """As a signed number of 64 bits."""
     value = sum(ord(character) * pow(BASE, i, 1 << 64) for i, character in enumerate(word)) % (
         1 << 64
     )

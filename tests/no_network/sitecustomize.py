@@ -21,7 +21,6 @@ def is_here(host: Any) -> bool:
 
 
 def refuse_network(event: str, arguments: tuple[Any, ...]) -> None:
-    """An audit hook."""
     if event in ("socket.connect", "socket.sendto", "socket.sendmsg"):
         is_internet = arguments[0].family in (socket.AF_INET, socket.AF_INET6)
         if is_internet and arguments[1] and not is_here(arguments[1][0]):

@@ -87,14 +87,11 @@ def length_error(outputs: Sequence[str], references: Sequence[str], lowercase: b
 
 
 def sharpness_loss(decoded: Decoded, batch: Batch) -> Tensor:
-    """The entropy of the attention weights."""
     weights = decoded.attention.clamp_min(1e-10)
     return -((weights * weights.log()).sum(-1) * batch.tgt_mask).sum()
 
 
 class Shortest:
-    """Orders the hypotheses by their length."""
-
     runs: ClassVar[dict[str, Path]] = {}
 
     def __call__(self, results: Sequence[Sequence[Translation]]) -> list[list[Translation]]:
@@ -105,7 +102,6 @@ class Shortest:
 
 
 def by_length(translation: Translation) -> int:
-    """The number of characters."""
     return len(translation.text)
 
 
@@ -115,5 +111,4 @@ def rank(config: Config, device: str) -> Shortest | None:
 
 
 def greet(name: Annotated[str, typer.Argument(help="Whom to greet.")] = "world") -> None:
-    """The command line."""
     print(f"hello {name}")  # noqa: T201

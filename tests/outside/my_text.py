@@ -11,8 +11,6 @@ from nmt.text.tokenizers import Tokenizer
 
 
 class BlankTokenizer(Tokenizer):
-    """Splits at spaces."""
-
     mark, look_alike = "\0", " "
 
     def __init__(self, config: TokenizerConfig, language: str, model: Path) -> None:

@@ -13,7 +13,6 @@ def quick_pictures() -> None:
 
 @pytest.fixture
 def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """The figures that were saved so far."""
     saved: list[Figure] = []
     savefig = Figure.savefig
 

@@ -55,7 +55,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(made: Path, tmp_path: Path) -> Path:
-    """A copy of the run."""
     return Path(shutil.copytree(made / "run", tmp_path / "run"))
 
 

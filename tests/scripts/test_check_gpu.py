@@ -20,7 +20,6 @@ CPU = torch.device("cpu")
 
 
 def numbers(figures: object) -> list[float]:
-    """All numbers of the figures."""
     if isinstance(figures, dict):
         return [number for value in figures.values() for number in numbers(value)]
     return [figures] if isinstance(figures, int | float) else []

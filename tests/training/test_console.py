@@ -57,8 +57,6 @@ END = EndEvent(FOLDER, Progress(step=30, seconds=90.0, finished="training.max_st
 
 
 class Terminal(io.StringIO):
-    """A terminal in place of stderr."""
-
     def isatty(self) -> bool:
         return True
 

@@ -48,7 +48,6 @@ def make_config(**sections: Any) -> Config:
 
 
 def make_corpus(n_pairs: int, seed: int, longest: int = 6) -> tuple[Corpus, list[list[int]]]:
-    """Random sequences, and each reversed."""
     random = np.random.default_rng(seed)
     sources = [
         random.integers(4, VOCABULARY, size=random.integers(1, longest + 1)).tolist()

@@ -130,7 +130,6 @@ CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 
 @pytest.fixture
 def current(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, torch.device]]:
-    """The calls of `torch.cuda.set_device`: thread and GPU."""
     calls: list[tuple[str, torch.device]] = []
     monkeypatch.setattr(
         torch.cuda,

@@ -133,7 +133,6 @@ def test_details(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
 
 
 def held_out(prepared: Path) -> set[str]:
-    """The sources of dev and test."""
     return {text for split in ("dev", "test") for text in read_sentences(prepared, split, "src")}
 
 

@@ -32,7 +32,6 @@ def overlap(*exact: int) -> TrainingOverlap:
 
 @pytest.fixture(autouse=True)
 def few_trials(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`comparison` needs no 10,000 trials here."""
     few = partial(compare, trials=200, resamples=200)
     monkeypatch.setattr("nmt.extras.analysis.comparison.compare", few)
 

@@ -149,7 +149,6 @@ def test_a_word_shows_its_attention(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def report(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The page that `nmt analyze --report` writes."""
     work = tmp_path_factory.mktemp("report")
     run = shutil.copytree(folder / "run", work / "run")
     outputs = work / "other.txt"

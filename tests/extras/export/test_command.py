@@ -225,7 +225,6 @@ def export(model: Seq2Seq, folder: Path) -> Graphs:
 
 
 def check(model: Seq2Seq, exported: Graphs, options: DecodingConfig = OPTIONS) -> None:
-    """Compare all n-best lists."""
     values = {key: getattr(options, key) for key in DECODING_KEYS} | {"words": TGT_V}
     results = Search(*exported, SOURCES, values, options.beam).run()
     expected = search(model, SOURCES, options, n_best=options.beam)

@@ -222,7 +222,6 @@ def folder(exported: Path, tmp_path: Path) -> Path:
 
 
 def forged(name: str, change: Callable[[Path], object]) -> Edit:
-    """A changed file with the right checksum."""
 
     def edit(folder: Path) -> None:
         change(folder / name)

@@ -42,7 +42,6 @@ PAIRS = [
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder, the current one."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

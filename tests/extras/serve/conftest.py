@@ -14,7 +14,6 @@ from nmt.extras.serve.answers import ServedRun
 
 @pytest.fixture(scope="session")
 def served(folder: Path) -> list[ServedRun]:
-    """The same run twice, under two names."""
     from nmt.extras.serve.command import load_runs
 
     return load_runs([folder / "run"] * 2, device="cpu", overrides=())

@@ -301,7 +301,6 @@ def test_a_token(served: list[ServedRun]) -> None:
 
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
-    """All translations wait until this is set."""
     gate, translate_n_best = Event(), Translator.translate_n_best
 
     def wait(translator: Translator, *arguments: Any) -> list[list[Translation]]:

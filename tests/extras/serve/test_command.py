@@ -51,7 +51,6 @@ def server(*words: object) -> Iterator[tuple[subprocess.Popen[str], int]]:
 
 
 def ask(port: int, path: str, **fields: Any) -> tuple[int, dict[str, Any]]:
-    """The status and the answer."""
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)) as connection:
         method, headers = "POST" if fields else "GET", {"content-type": "application/json"}
         connection.request(method, path, json.dumps(fields), headers)

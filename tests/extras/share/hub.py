@@ -26,7 +26,6 @@ class Repository:
 
     @property
     def files(self) -> dict[str, bytes]:
-        """Name -> content, at the last commit."""
         return self.commits[-1][1]
 
     def commit(self, files: dict[str, bytes]) -> str:
@@ -58,8 +57,6 @@ def running_hub() -> Iterator[Hub]:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """One connection of a client."""
-
     server: Hub
     protocol_version = "HTTP/1.1"
 

@@ -149,7 +149,6 @@ def test_a_second_push_replaces_the_files(
 
 
 def info(repository: Repository, **values: Any) -> bytes:
-    """Another `bundle.json`, without its checksum."""
     old = json.loads(repository.files["bundle.json"])
     del old["checksum"]
     return json.dumps({**old, **values}).encode()
