@@ -59,7 +59,7 @@ MIN_TOKENIZED = 100  # outputs that look tokenized before there is a warning; sa
 
 @dataclass(frozen=True)
 class ScoreOptions:
-    """What to score, and on which sentences: options of `nmt evaluate` and `nmt analyze`."""
+    """What to score, and on which sentences; the commands add further options."""
 
     folders: Annotated[
         list[Path] | None,

@@ -405,7 +405,8 @@ def _draw_attention(
         ConfigError: the model has no attention; or there is not exactly one sentence for a picture.
         DataError: the file cannot be written.
     """
-    is_page, drawn = path.suffix.lower() == PAGE_SUFFIX, list[tuple[int, Translation]]()
+    is_page = path.suffix.lower() == PAGE_SUFFIX
+    drawn: list[tuple[int, Translation]] = []
     if not is_page:
         answers = [*islice(answers, 2)]
         if len(answers) != 1 or not answers[0][1][0].src_tokens:
@@ -423,6 +424,7 @@ def _draw_attention(
         with explain_write_errors(path):
             write_text(path, VIEWS["page"].load()(drawn))
     else:
+        [(_, best)] = drawn
         heatmap.draw(*best.attention_labels, best.attention, path)
 
 

@@ -69,9 +69,7 @@ PATTERN_TEXTS = {
 
 class SourceConfig(Section):
     format: SourceFormat = Field(
-        "manythings",
-        description="manythings (English first), tatoeba (id, text, id, text), tsv, lines (two "
-        "files), jsonl, parquet, tmx",
+        "manythings", description=choices(part.trait("text") for part in FORMATS.values())
     )
     path: Path | list[Path] | None = Field(
         None,
@@ -207,8 +205,7 @@ class DataConfig(Section):
 @with_extras("tokenizer")
 class TokenizerConfig(Section):
     kind: TokenizerKind = Field(
-        "words",
-        description="words (spaCy), bpe (SentencePiece), unigram (SentencePiece) or characters",
+        "words", description=choices(part.trait("text") for part in TOKENIZERS.values())
     )
     lowercase: bool = Field(
         False, description="lowercase both sides; translations are then lowercase too"
@@ -237,7 +234,7 @@ class VocabularyConfig(Section):
     )
     tags: list[Annotated[str, Field(pattern=TAG_PATTERN)]] | None = Field(
         None,
-        description="more source tokens, which no text contains, for `nmt augment --tag`, for "
+        description="more source tokens, which no text contains, to mark sentences with, for "
         "example [<bt>]",
     )
     like: Path | None = Field(
@@ -307,8 +304,11 @@ class DecoderConfig(Section):
     )
     readout: ReadoutName = Field(
         "attentional",
-        description=f"layer before the output: {choices(READOUTS)}; luong: the first two; "
-        "bahdanau, conditional: the last three",
+        description="layer before the output: "
+        + "; ".join(
+            f"{kind}: {choices(part.trait('readouts') or READOUTS)}"
+            for kind, part in DECODERS.items()
+        ),
     )
     readout_size: int | None = Field(
         None,
@@ -480,8 +480,8 @@ class TrainingConfig(Section):
         0.0,
         ge=0,
         le=1,
-        description="weight of the soft targets of `nmt augment --teacher` (Kim and Rush 2016); "
-        "the references have the rest",
+        description="weight of the soft targets in the training data (Kim and Rush 2016); the "
+        "references have the rest",
     )
     coverage_loss: float = Field(
         0.0,

@@ -36,7 +36,7 @@ UNIT = 2.0**-30  # of the probabilities of soft targets
 SHARD_SENTENCES = 1 << 22
 # Smaller files are read: a process dies if another program cuts off a file that it has mapped.
 MIN_MAPPED_BYTES = 1 << 24
-# Of larger files, only the size and the header are checked; `nmt runs check` checks all.
+# Of larger files, only the size and the header are checked.
 MAX_HASHED_BYTES = 1 << 26
 BLOCK_SENTENCES = 1 << 16  # in memory at once in a pass over all sentences
 PREPARE_AGAIN = "run `nmt prepare -c ... --overwrite`"

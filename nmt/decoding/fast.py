@@ -60,7 +60,8 @@ def for_search(model: Seq2Seq, precision: Precision = "float32") -> Seq2Seq:
     elif model.device.type != "cpu":
         return model
     pack: PackFn = Int8Linear.of if precision == "int8" else PackedLinear.of
-    words, first, n_embedding = model.tgt_embedding, model.decoder.recurrent.layers[0], 0
+    words, first = model.tgt_embedding, model.decoder.recurrent.layers[0]
+    n_embedding = 0
     readout = pack_linears(model.decoder.readout, pack)
     parts: dict[str, nn.Module] = {"output": pack_linears(model.output, pack)}
     if (

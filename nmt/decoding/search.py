@@ -83,7 +83,7 @@ def search(
     parents = torch.arange(len(sources)).repeat_interleave(beams.size)
     while len(beams):
         state = state.select(parents.to(model.device))
-        output = model.step(beams.last_ids.to(model.device), state, memory)  # 1, see above
+        output = model.step(beams.last_ids.to(model.device), state, memory)  # 1
         candidates = beams.extend(model, output.vector)  # 2
         parents = beams.choose(candidates, output.attention)  # 3
         beams.finish()  # 4
@@ -128,8 +128,10 @@ class _Beams:
         options: DecodingConfig,
         n_best: int,
     ) -> None:
-        self.options, self.samples = options, options.search == "sampling"
-        self.size, n_sentences = n_best if self.samples else options.beam, len(sources)
+        self.options = options
+        self.samples = options.search == "sampling"
+        self.size = n_best if self.samples else options.beam
+        n_sentences = len(sources)
         self.forbidden = (*FORBIDDEN, UNK) if options.forbid_unknown else FORBIDDEN
         self.src_lengths = [len(source) + 1 for source in sources]  # <eos> counted
         max_lengths = [
@@ -170,11 +172,13 @@ class _Beams:
 
     def extend(self, model: TranslationModel, vectors: Tensor) -> Candidates:
         """Candidates [b, K, k] for the next token of each hypothesis, from vectors [b * K, R]."""
-        is_open, t = self.log_prob > float("-inf"), len(self.steps)
+        t = len(self.steps)
+        is_open = self.log_prob > float("-inf")
         rows = is_open.flatten().nonzero().squeeze(1)  # [N]: only open hypotheses need logits
         vectors = vectors if len(rows) == len(vectors) else vectors[rows.to(vectors.device)]
         sentence = self.sentence.repeat_interleave(self.size)[rows]
-        ids_so_far, too_short = self.ids_so_far.flatten(0, 1)[rows], self.min_length[sentence] > t
+        ids_so_far = self.ids_so_far.flatten(0, 1)[rows]
+        too_short = self.min_length[sentence] > t
         banned = banned_ids(
             ids_so_far, too_short, self.forbidden, eos=EOS, ngram=self.options.no_repeat_ngram
         )
@@ -265,11 +269,9 @@ class _Beams:
             (bound > self.finished.min_score[self.sentence].unsqueeze(1)) | ~complete
         )
         for row, slot in can_enter.nonzero().tolist():
-            sentence, log_prob, sums = (
-                int(self.sentence[row]),
-                float(self.log_prob[row, slot]),
-                None,
-            )
+            sentence = int(self.sentence[row])
+            log_prob = float(self.log_prob[row, slot])
+            sums = None
             if self.options.coverage_penalty:
                 sums = self.attention_sums[row, slot, : self.src_lengths[sentence]].numpy()
             score = hypothesis_score(log_prob, t, sums, self.options)

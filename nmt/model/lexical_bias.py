@@ -86,10 +86,8 @@ class LexicalBias(nn.Module):
         keys, order = keys[: self.n_words].sort()
         self.word_keys[: len(keys)] = keys
         rows = slice(self.src_size, self.src_size + len(keys))
-        self.ids[rows], self.probabilities[rows] = (
-            ids[order],
-            probabilities[order].to(self.probabilities.dtype),
-        )
+        self.ids[rows] = ids[order]
+        self.probabilities[rows] = probabilities[order].to(self.probabilities.dtype)
 
     def rows(self, src: Tensor) -> Tensor:
         """The row of the lexicon for each token of sentences [B, S]."""
@@ -139,10 +137,10 @@ class LexicalBias(nn.Module):
         """The bias of each target word in a step of K hypotheses each: [B * K, S] -> [B * K, V]."""
         hypotheses = attention.unflatten(0, (translations.ids.shape[0], -1))  # [B, K, S]
         values: Tensor = self(hypotheses, translations)  # [B, K, U]
-        ids = translations.ids.unsqueeze(1).expand_as(values)
-        # Not len(attention): in an exported graph, that would be a constant.
-        zeros = values.new_zeros(attention.shape[0], self.tgt_size)
-        return zeros.scatter_add(1, ids.flatten(0, 1), values.flatten(0, 1))
+        ids = translations.ids.unsqueeze(1).expand_as(values).flatten(0, 1)
+        values = values.flatten(0, 1)
+        # Not len(ids): in an exported graph, that would be a constant.
+        return values.new_zeros(ids.shape[0], self.tgt_size).scatter_add(1, ids, values)
 
 
 class WordKeys(nn.Module):
@@ -184,10 +182,8 @@ class WordKeys(nn.Module):
                 dtype=torch.long,
             )
             is_word = not any(character.isalnum() for character in text)
-            self.keys[index], self.lengths[index] = (
-                (codes * self.powers[: len(codes)]).sum(),
-                len(codes),
-            )
+            self.keys[index] = (codes * self.powers[: len(codes)]).sum()
+            self.lengths[index] = len(codes)
             self.begins[index], self.ends[index] = is_word or token.startswith(SPACE), is_word
 
     def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:

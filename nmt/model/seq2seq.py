@@ -152,8 +152,9 @@ class Seq2Seq(TranslationModel):
         vectors, additions = decoded.at(positions)
         if additions is None:
             return vectors
-        zeros = vectors.new_zeros(len(vectors), self.tgt_embedding.num_embeddings)
-        return torch.cat([vectors, zeros.scatter_add(1, *additions)], 1)
+        ids, values = additions
+        dense = values.new_zeros(len(ids), self.tgt_embedding.num_embeddings)
+        return torch.cat([vectors, dense.scatter_add(1, ids, values)], 1)
 
     def compute_logits(self, vectors: Tensor) -> Tensor:
         return self.output(vectors)  # type: ignore[no-any-return]

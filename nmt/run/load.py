@@ -152,12 +152,11 @@ def build_translator(
         for wrap in hooks("wrap", config):
             loaded = wrap(loaded, run, config)
         rankers: list[Ranker | None] = [rank(config, device) for rank in hooks("rank", config)]
-        # Of the first extra that has some in the run.
-        words = (
+        words = [
             import_object(extra.words)(run, config)
             for extra in extras().values()
             if extra.words is not None and all((run / name).exists() for name in extra.run_files)
-        )
+        ]
         parts = [member.model for member in loaded]
         model = parts[0] if len(parts) == 1 else Ensemble(parts)
         return Translator(
@@ -165,7 +164,7 @@ def build_translator(
             tokenizers=load_tokenizers(run, config),
             vocabularies=load_vocabularies(run),
             options=decoding,
-            words=next(words, None),
+            words=next((translate for translate in words if translate is not None), None),
             rankers=[ranker for ranker in rankers if ranker is not None],
         )
 

@@ -81,8 +81,8 @@ def train_step(loss: nn.Module, training: "Training", update: Update, rate: floa
     ratio = forcing_ratio(update.step, training.config.training.teacher_forcing)
     while (sums := try_gradients(loss, training, update, ratio)) is None:
         update = replace(update, micro_batches=split_in_half(update.micro_batches))
-    outcome = training.outcome(sums, rate, ratio)
-    training.step(outcome)
+    outcome = training.gather_outcome(sums, rate, ratio)
+    training.update_weights(outcome)
     return outcome
 
 
@@ -224,12 +224,13 @@ class Training:
         # Splitting adds micro-batches beyond `accumulate`; their seeds must differ from those of
         # the next process.
         own = (rank * accumulate + index,) if index < accumulate else (rank, index)
+        # Of the first micro-batch, the seed is that of older versions, which had no others.
         entropy = [self.config.seed, step, *own] if any(own) else [self.config.seed, step]
         value = int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> np.uint64(1))
         torch.manual_seed(value)
         return torch.Generator().manual_seed(value + 1)
 
-    def outcome(self, sums: Tensor, rate: float, ratio: float) -> Outcome:
+    def gather_outcome(self, sums: Tensor, rate: float, ratio: float) -> Outcome:
         """The result of `add_gradients`, over all processes. Each must call it."""
         self.world.sum(sums)
         norm = torch.nn.utils.get_total_norm(self._gradients())
@@ -239,7 +240,7 @@ class Training:
         norm_per_token = total_norm * self.world.size / n_tokens
         return Outcome(objective, nll, int(n_tokens), norm_per_token, rate, ratio)
 
-    def step(self, outcome: Outcome) -> None:
+    def update_weights(self, outcome: Outcome) -> None:
         """Change the weights and their moving average, with clipped gradients, if the outcome is
         finite.
         """
@@ -307,8 +308,13 @@ def updates(training: Training) -> Iterator[Update]:
     epochs = range(progress.epoch, config.training.epochs)
     for part in divide_epochs(len(corpus), epochs, seed=config.seed, first_part=progress.part):
         indices, sentences = part.indices(), part.select(corpus)
-        lengths, key = (sentences.src.lengths, sentences.tgt.lengths), part.key(config.seed)
-        plan = plan_batches(*lengths, config.training.batch, key=key, n_shards=n_shards)
+        plan = plan_batches(
+            sentences.src.lengths,
+            sentences.tgt.lengths,
+            config.training.batch,
+            key=part.key(config.seed),
+            n_shards=n_shards,
+        )
         for batch in range(first_batch, len(plan)):
             step += 1
             shards = shard(plan[batch], n_shards)[first_shard : first_shard + accumulate]

@@ -99,7 +99,8 @@ def start_training(
         progress = load_training(checkpoint, model, training.optimizer, training.averaged)
         training.progress = replace(progress, finished=progress.reason_to_finish(config.training))
     if world.is_first and training.progress.finished is None:
-        journal, step = Journal(folder / JOURNAL_FILE), training.progress.step
+        journal = Journal(folder / JOURNAL_FILE)
+        step = training.progress.step
         journal.rewind(step if step else -1)  # what comes later is of a training that was cut short
         for _, event, values in origins:
             journal.write(event, 0, **values)
@@ -171,7 +172,8 @@ def _copy_parent(model: Seq2Seq, config: Config, run: Path) -> Origin:
         DataError: its vocabularies are not those of the prepared data.
         ConfigError: the model ties embeddings that the run does not tie.
     """
-    checkpoint, parent = find_checkpoint(find_run(run)), load_run_config(run).model
+    checkpoint = find_checkpoint(find_run(run))
+    parent = load_run_config(run).model
     if load_vocabularies(run) != load_vocabularies(config.prepared_folder):
         raise DataError(
             f"training.start_from: the vocabularies of {run} differ from those of "
@@ -183,7 +185,8 @@ def _copy_parent(model: Seq2Seq, config: Config, run: Path) -> Origin:
             f"training.start_from: {run} was trained with model.tie_embeddings {has}, so it has "
             f"several matrices where {tied} has one; set model.tie_embeddings to {has}"
         )
-    tensors, reused = read_tensors(checkpoint / MODEL_FILE), dict[int, int]()
+    tensors = read_tensors(checkpoint / MODEL_FILE)
+    reused: dict[int, int] = {}  # id of the parameter -> its size
     for name, parameter in model.named_parameters(remove_duplicate=False):
         if name in tensors and tensors[name].shape == parameter.shape:
             parameter.copy_(tensors[name])

@@ -190,7 +190,8 @@ def average_kept(folder: Path, config: Config, kept: PointerName, device: torch.
     model = build_model(folder, config)
     mean_weights([checkpoints.folder / member.checkpoint for member in members], model)
     result = Validator(model.to(device).eval(), config, folder).validate()
-    step, steps = checkpoints.kept("last")[0].step, sorted(member.step for member in members)
+    step = checkpoints.kept("last")[0].step
+    steps = sorted(member.step for member in members)
     is_best = checkpoints.add_average(step, model, result.rank(config.training.metric))
     Journal(folder / JOURNAL_FILE).write("average", step, members=steps, **result.figures)
     choice = choose_checkpoint(folder, config, device)
@@ -238,7 +239,8 @@ def choose_checkpoint(folder: Path, config: Config, device: torch.device) -> str
     )
     options = config.decoding.model_copy(update={"method": "beam"})
     tokenizers, vocabularies = load_tokenizers(folder, config), load_vocabularies(folder)
-    metric, scores = METRICS[training.metric], dict[str, float]()
+    metric = METRICS[training.metric]
+    scores: dict[str, float] = {}
     for name in names:
         model = for_search(load_model(folder, checkpoints.folder / name).to(device).eval())
         translator = Translator(

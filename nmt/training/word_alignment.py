@@ -247,7 +247,7 @@ class WholeWords(NamedTuple):
 
 @dataclass(frozen=True)
 class LearnedLexicon:
-    """Translations.
+    """The probable translations of source tokens and words, for the lexical bias.
 
     Attributes:
         ids, probabilities: [V_s, k], of each source token.
