@@ -272,7 +272,7 @@ def _attention_rules(model: ModelConfig) -> Iterator[Rule]:
     yield (
         attention.scaled and not score_part.trait("scalable"),
         "model.attention.scaled, model.attention.score",
-        f"only dot and general can be scaled, not {score}",
+        f"only {choices(having(SCORES, 'scalable'))} can be scaled, not {score}",
     )
     yield (
         attention.size is not None and not score_part.trait("sized"),

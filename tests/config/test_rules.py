@@ -160,7 +160,7 @@ MODEL = [
     ),
     (
         {"attention": {"score": "additive", "scaled": True}},
-        "model.attention.scaled, model.attention.score: only dot and general can be scaled, not "
+        "model.attention.scaled, model.attention.score: only dot or general can be scaled, not "
         "additive",
     ),
     (

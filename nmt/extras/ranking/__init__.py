@@ -5,7 +5,7 @@ from nmt.plugins import Extra, Part
 EXTRA = Extra(
     keys={"decoding": "nmt.extras.ranking.keys:DecodingKeys"},
     rules="nmt.extras.ranking.rules:rules",
-    rank="nmt.extras.ranking.reverse:rank",
+    rank="nmt.extras.ranking.ranker:rank",
     rows={
         "methods": {
             "mbr": Part(

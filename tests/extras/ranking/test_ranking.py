@@ -25,7 +25,7 @@ from nmt.decoding.translator import Translation, Translator
 from nmt.errors import ConfigError
 from nmt.extras.ranking.keys import Utility
 from nmt.extras.ranking.mbr import UTILITIES, pairwise_chrf, rank_by_expected_utility
-from nmt.extras.ranking.reverse import Ranking
+from nmt.extras.ranking.ranker import Ranking
 from nmt.files import read_json
 from nmt.run.load import load_translator
 from tests import toy
