@@ -29,7 +29,7 @@ from nmt.decoding.alignment import align, translation_to_dict
 from nmt.decoding.batch_runner import TextError
 from nmt.decoding.forced import ScoredPair, score_pairs
 from nmt.decoding.translator import Translation, Translator
-from nmt.decoding.warnings import SOURCE_CUT, UNKNOWN_GIVEN, WarningChecker, describe
+from nmt.decoding.warnings import WarningChecker, describe, warnings_of_pair
 from nmt.errors import ConfigError, DataError, NmtError
 from nmt.evaluation.scores import perplexity
 from nmt.files import explain_read_errors, explain_write_errors, write_text
@@ -250,11 +250,7 @@ def output_lines(
         DataError: the input cannot be read any further, or a sentence does not fit into memory.
     """
     if options.score:
-        pairs = _answers(
-            inputs,
-            partial(_score, translator),
-            lambda pair: [SOURCE_CUT] * pair.src_cut + [UNKNOWN_GIVEN] * bool(pair.unknown),
-        )
+        pairs = _answers(inputs, partial(_score, translator), warnings_of_pair)
         return _score_lines(pairs, inputs.unit, as_json=options.as_json)
     checker = WarningChecker(translator.tokenizers, translator.vocabularies)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import log
 
+from nmt.decoding.forced import ScoredPair
 from nmt.decoding.translator import Translation
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import UNK, Vocabulary
@@ -38,6 +39,12 @@ MAX_NUMBERS = 10  # of lines in a message
 MAX_PERIOD = 20  # tokens in a repeated sequence
 
 
+def warnings_of_pair(pair: ScoredPair) -> list[str]:
+    """Of a given translation: keys of `DESCRIPTIONS`."""
+    found = {SOURCE_CUT: pair.src_cut, UNKNOWN_GIVEN: bool(pair.unknown)}
+    return [warning for warning, holds in found.items() if holds]
+
+
 class WarningChecker:
     """Checks translations; knows the two languages by the frequencies of their words."""
 
@@ -67,7 +74,9 @@ class WarningChecker:
             return [TARGET_LANGUAGE]
         if words and not n_known:
             return [ALL_UNKNOWN]
-        return [MOSTLY_UNKNOWN] * (len(words) >= MIN_WORDS and n_known < len(words) / 2)
+        if len(words) >= MIN_WORDS and n_known < len(words) / 2:
+            return [MOSTLY_UNKNOWN]
+        return []
 
     def _is_target_language(self, text: str) -> bool:
         """Never True with a shared vocabulary, whose frequencies are those of both languages."""
