@@ -254,7 +254,7 @@ def compare(expected: Files, folder: Path) -> list[str]:
 
 
 def faults(normal: Outcome, generator: random.Random, n: int, largest: int) -> Iterator[Fault]:
-    """Up to n faults of each kind. largest: size of a file in bytes."""
+    """Up to n faults of each kind; a quota has room for the message. largest: bytes of a file."""
     changes, most = range(1, normal.changes + 1), min(n, normal.changes)
     for at in generator.sample(changes, most):
         yield Fault("kill at changes", at, signal.SIGKILL)
@@ -262,7 +262,7 @@ def faults(normal: Outcome, generator: random.Random, n: int, largest: int) -> I
     for at in generator.sample(changes, most):
         yield Fault("signals", at, generator.choice((signal.SIGINT, signal.SIGTERM)))
     yield from (Fault("disk full", at) for at in generator.sample(changes, most))
-    yield from (Fault("quota", 0, int(largest ** generator.random())) for _ in range(n))
+    yield from (Fault("quota", 0, max(1000, int(largest ** generator.random()))) for _ in range(n))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
