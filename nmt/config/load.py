@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -59,14 +60,16 @@ def load_config(source: Path | Config, overrides: Sequence[str] = ()) -> Config:
         if isinstance(source, Config)
         else (read_yaml(source), str(source))
     )
-    if overrides:
-        with suppress(ConfigError):
-            config_from_dict(values)
-            # It is valid without the overrides, so they cause any problem: name them too.
-            origin += f" with {' '.join(f'--set {override}' for override in overrides)}"
+    overridden = deepcopy(values)
     for override in overrides:
-        _override(values, override)
-    return config_from_dict(values, origin)
+        _override(overridden, override)
+    with suppress(ConfigError):
+        return config_from_dict(overridden, origin)
+    with suppress(ConfigError):
+        config_from_dict(values)
+        # It is valid without the overrides, so they cause the problem: name them too.
+        origin += f" with {' '.join(f'--set {override}' for override in overrides)}"
+    return config_from_dict(overridden, origin)
 
 
 def config_from_dict(values: dict[str, Any], origin: str = "configuration") -> Config:

@@ -224,7 +224,7 @@ class Training:
         # Splitting adds micro-batches beyond `accumulate`; their seeds must differ from those of
         # the next process.
         own = (rank * accumulate + index,) if index < accumulate else (rank, index)
-        # Of the first micro-batch, the seed is that of older versions, which had no others.
+        # The first micro-batch has no index, as in earlier versions: the same seed, same weights.
         entropy = [self.config.seed, step, *own] if any(own) else [self.config.seed, step]
         value = int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> np.uint64(1))
         torch.manual_seed(value)

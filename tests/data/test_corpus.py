@@ -171,7 +171,7 @@ def test_a_damaged_file_is_refused(
     content: bytes | int,
     message: str,
 ) -> None:
-    """A number: so many of its bytes are left."""
+    """content: what the file then holds, or how many of its bytes stay."""
     monkeypatch.setattr(corpus_module, "MIN_MAPPED_BYTES", 1 << 12)
     write(tmp_path / "dev.src", SENTENCES)
     path = tmp_path / f"dev.src.{name}"
