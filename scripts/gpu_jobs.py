@@ -213,6 +213,7 @@ def run_tests(device: torch.device, _size: Size) -> Figures:
         "-q",
         "-p",
         "no:cacheprovider",
+        "tests/model/test_recurrent.py",
         "tests/training/test_loop.py",
         "-k",
         device.type,

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from nmt.config.parts import CELLS
 from nmt.config.schema import DecoderConfig, EncoderConfig
+from nmt.data.batches import send
 
 # the hidden state and the cell state (None for cells that have none), each [B, H_o]
 LayerState = tuple[Tensor, Tensor | None]
@@ -73,6 +74,13 @@ class FusedLayer(RecurrentLayer):
     def run(
         self, inputs: Tensor, lengths: Tensor | None = None, state: LayerState | None = None
     ) -> tuple[Tensor, LayerState]:
+        if inputs.is_cuda and torch.is_autocast_enabled("cuda"):
+            # cuDNN would compute in float16, whatever the precision of autocast (AutocastRNN.cpp).
+            dtype = self.weights[0].dtype
+            if state is not None:
+                state = state[0].to(dtype), None if state[1] is None else state[1].to(dtype)
+            with torch.autocast("cuda", enabled=False):
+                return self.run(inputs.to(dtype), lengths, state)
         before = None
         if state is not None:
             parts = tuple(part.unsqueeze(0).contiguous() for part in state if part is not None)
@@ -80,9 +88,13 @@ class FusedLayer(RecurrentLayer):
         if lengths is None or bool((lengths == inputs.shape[1]).all()):  # most batches of sources
             outputs, last = self(inputs, before)
         else:
-            packed = pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False)
-            packed, last = self(packed, before)
-            outputs, _ = pad_packed_sequence(packed, batch_first=True, total_length=inputs.shape[1])
+            packed, last = self(_pack(inputs, lengths), before)
+            outputs, _ = pad_packed_sequence(
+                PackedSequence(packed.data, packed.batch_sizes),
+                batch_first=True,
+                total_length=inputs.shape[1],
+            )
+            outputs = outputs.index_select(0, packed.unsorted_indices)
         hidden, cell = last if self.has_cell_state else (last, None)
         return outputs, (
             _concatenate_directions(hidden),
@@ -156,6 +168,14 @@ class Elman(FusedLayer, nn.RNN):
     @staticmethod
     def update(from_input: Tensor, from_hidden: Tensor, _state: LayerState) -> LayerState:
         return _tanh(from_input + from_hidden), None
+
+
+def _pack(inputs: Tensor, lengths: Tensor) -> PackedSequence:
+    """As torch packs [B, T, I], but a GPU gets the order without a wait."""
+    lengths, order = lengths.sort(descending=True)
+    order = send(order, inputs.device)
+    packed = pack_padded_sequence(inputs.index_select(0, order), lengths, batch_first=True)
+    return PackedSequence(packed.data, packed.batch_sizes, order)
 
 
 def _concatenate_directions(state: Tensor) -> Tensor:

@@ -2,9 +2,13 @@
 steps.
 """
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from nmt.config.parts import CELLS
 from nmt.model.recurrent import RecurrentLayer
@@ -80,3 +84,55 @@ def test_the_forget_gate_of_an_lstm_starts_open() -> None:
             assert parameter.tolist() == [
                 float(name.startswith("bias_ih") and H <= unit < 2 * H) for unit in range(4 * H)
             ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_padded_sequences_give_the_numbers_of_the_packing_of_torch(name: str) -> None:
+    layer = make(name, bidirectional=True)
+    assert isinstance(layer, nn.RNNBase)
+    inputs, lengths = draw(4, T, 6).requires_grad_(), torch.tensor([3, 4, 1, 3])
+    outputs, last = layer.run(inputs, lengths)
+    packed = pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False)
+    packed, expected_last = layer(packed)
+    expected, _ = pad_packed_sequence(packed, batch_first=True, total_length=T)
+    assert torch.equal(outputs, expected)
+    hidden = expected_last[0] if layer.has_cell_state else expected_last
+    assert torch.equal(last[0], torch.cat([hidden[0], hidden[1]], 1))
+    gradients = [torch.autograd.grad(x.square().sum(), inputs)[0] for x in (outputs, expected)]
+    assert torch.equal(*gradients)
+
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
+
+
+@needs_gpu
+@pytest.mark.parametrize("lengths", [[T] * B, [3, 5, 1]])
+@pytest.mark.parametrize("name", NAMES)
+def test_cuda_computes_a_layer_in_the_precision_of_its_weights(
+    name: str, lengths: list[int]
+) -> None:
+    layer, inputs = make(name).float().cuda(), draw(B, T, 6).float().cuda()
+    state = (draw(B, H).bfloat16().cuda(), draw(B, H).bfloat16().cuda())
+    with torch.autocast("cuda", torch.bfloat16):
+        before = state if layer.has_cell_state else (state[0], None)
+        outputs, last = layer.run(inputs.bfloat16(), torch.tensor(lengths), before)
+    assert {outputs.dtype, last[0].dtype} == {torch.float32}
+
+
+@needs_gpu
+@pytest.mark.parametrize("name", NAMES)
+def test_cuda_is_not_waited_for(name: str) -> None:
+    layers = [make(name).float().cuda(), CELLS[name].load()(H, H, False).cuda()]
+    inputs, lengths = draw(B, T, 6).float().cuda(), LENGTHS
+    for mode in ("default", "warn"):  # the first call prepares the weights
+        torch.cuda.synchronize()
+        torch.cuda.set_sync_debug_mode(mode)
+        try:
+            with warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always")
+                outputs = inputs
+                for layer in layers:
+                    outputs, _ = layer.run(outputs, lengths)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+    assert [str(each.message) for each in found if "synchron" in str(each.message)] == []
