@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from safetensors import SafetensorError
-from safetensors.torch import load_file, load_model, save_file, save_model
+from safetensors.torch import load_file, load_model, save_file
 from torch import nn
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
@@ -105,9 +105,9 @@ class Checkpoints:
                 write_json(self.folder / name / PROGRESS_FILE, asdict(progress))
             else:
                 with new_folder(self.folder / name) as folder:
-                    save_model(model if averaged is None else averaged, str(folder / MODEL_FILE))
+                    save_weights(model if averaged is None else averaged, folder / MODEL_FILE)
                     if averaged is not None:
-                        save_model(model, str(folder / RAW_MODEL_FILE))
+                        save_weights(model, folder / RAW_MODEL_FILE)
                     save_file(_optimizer_tensors(model, optimizer), folder / OPTIMIZER_FILE)
                     record_checksums(
                         folder, {path.name: sha256_of(path) for path in folder.iterdir()}
@@ -149,7 +149,7 @@ class Checkpoints:
             folder = self.folder / name
             folder.mkdir(exist_ok=True)
             with replacing(folder / MODEL_FILE) as path:
-                save_model(model, str(path))
+                save_weights(model, path)
                 record_checksums(folder, {MODEL_FILE: sha256_of(path)})
             self._insert_into_best(KeptCheckpoint(name, step, score))
         self.delete_unreferenced()
@@ -283,6 +283,17 @@ def load_training(
         load_weights(folder, averaged.module)
         averaged.n_averaged.fill_(progress.step - progress.skipped)
     return progress
+
+
+def save_weights(model: nn.Module, path: Path) -> None:
+    """Write the weights. Equal weights give equal files: tied parameters stand there once, under
+    the first of their names, and the others are named nowhere, as safetensors has no order there.
+    """
+    names: dict[int, str] = {}
+    tensors = dict(sorted(model.state_dict(keep_vars=True).items()))
+    for name, tensor in tensors.items():
+        names.setdefault(id(tensor), name)
+    save_file({name: tensors[name].detach().contiguous() for name in names.values()}, path)
 
 
 def load_weights(folder: Path, model: nn.Module, *, raw: bool = False) -> None:

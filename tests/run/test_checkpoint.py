@@ -21,6 +21,7 @@ from nmt.run.checkpoint import (
     load_training,
     load_weights,
     read_progress,
+    save_weights,
 )
 from nmt.run.progress import Progress
 
@@ -72,6 +73,14 @@ def test_a_model_and_its_optimizer_are_restored(options: dict[str, Any], tmp_pat
     for one, two in zip(model.parameters(), other.parameters(), strict=True):
         assert torch.equal(one, two)
         assert torch.equal(optimizer.state[one]["exp_avg"], other_optimizer.state[two]["exp_avg"])
+
+
+def test_equal_weights_are_written_as_equal_files(tmp_path: Path) -> None:
+    config = ModelConfig.model_validate({"embedding_size": 8, "tie_embeddings": "all"})
+    model = Seq2Seq(config, 9, 9)  # three names for one matrix
+    for number in range(9):
+        save_weights(model, tmp_path / f"{number}.safetensors")
+    assert len({path.read_bytes() for path in tmp_path.iterdir()}) == 1
 
 
 def test_keep_best_and_keep_last(tmp_path: Path) -> None:
@@ -150,7 +159,7 @@ def test_a_second_average_replaces_the_first_only_if_it_is_better(
     assert (bias == weight).all()
 
 
-@pytest.mark.parametrize("broken", ["save_model", "save_file", "write_json"])
+@pytest.mark.parametrize("broken", ["save_weights", "save_file", "write_json"])
 def test_an_interrupted_write_leaves_the_previous_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
 ) -> None:

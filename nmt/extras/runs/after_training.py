@@ -3,9 +3,11 @@
 """
 
 import json
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated
 
+import torch
 import typer
 
 from nmt.commands import train as command_train
@@ -15,8 +17,7 @@ from nmt.config.parts import PointerName
 from nmt.config.schema import Config
 from nmt.device import set_up_device
 from nmt.errors import CheckpointError, ConfigError, NmtError, TrainingError
-from nmt.files import sha256_of
-from nmt.run.checkpoint import MODEL_FILE, RAW_MODEL_FILE, read_progress
+from nmt.run.checkpoint import MODEL_FILE, RAW_MODEL_FILE, read_progress, read_tensors
 from nmt.run.folder import (
     CONFIG_FILE,
     check_same_data,
@@ -91,12 +92,21 @@ def reproduce_command(
         checkpoint = open_checkpoints(run, config).find("last")
         assert checkpoint is not None  # both trainings are finished
         paths = [checkpoint / name for name in (MODEL_FILE, RAW_MODEL_FILE)]
-        digests.append({path.name: sha256_of(path) for path in paths if path.is_file()})
+        digests.append({path.name: _digest(path) for path in paths if path.is_file()})
         for name, digest in digests[-1].items():
             print(f"{name}  {digest}  {run}")
     if digests[0] != digests[1]:
         raise NmtError(f"{output}: the weights differ from those of {folder}")
     print("equal: the weights of both trainings are the same bit for bit")
+
+
+def _digest(path: Path) -> str:
+    """SHA-256 of the tensors in a file, in the order of their names: equal for equal weights."""
+    digest = sha256()
+    for name, tensor in sorted(read_tensors(path).items()):
+        digest.update(f"{name} {tensor.dtype} {[*tensor.shape]}\n".encode())
+        digest.update(tensor.flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def _overrides(config: Config, folder: Path, data: Path | None) -> list[str]:
