@@ -16,7 +16,6 @@ from nmt.commands.options import ConfigOption, DeviceOption, QuietOption, SetOpt
 from nmt.config.load import load_config
 from nmt.config.parts import DeviceName
 from nmt.config.schema import Config
-from nmt.config.yaml_text import dump
 from nmt.device import set_up_device
 from nmt.errors import ConfigError, TrainingError
 from nmt.run.folder import lock_run
@@ -52,14 +51,14 @@ def command(
         bool,
         typer.Option(
             "--dry-run",
-            help="Print the configuration, the model's sizes, and the estimated time and memory.",
+            help="Print the model's sizes and schedules, and the estimated time and memory.",
         ),
     ] = False,
     quiet: QuietOption = False,
 ) -> None:
     checked_config = load_config(config, set_ or ())
     if dry_run:
-        print(f"{dump(checked_config)}\n{describe(checked_config, output, device)}")
+        print(describe(checked_config, output, device))
     else:
         run(checked_config, output, resume=resume, device=device, quiet=quiet)
 
