@@ -44,9 +44,10 @@ def fit(training: "Training", record: "Record", stop: Callable[[], bool]) -> Pro
     Returns:
         the progress that the last checkpoint holds; its `finished` is None after a stop.
     """
-    config, world, progress = training.config.training, training.world, training.progress
+    config, world = training.config.training, training.world
     loss = world.parallel(Loss(training.model, config))
     training.model.train()
+    progress = validate_start(training, record)
     for update in prefetch(updates(training), training.device):
         fraction = progress.fraction(config, update.n_parts, update.n_batches)
         moment = Moment(update.step, progress.reductions, fraction)
@@ -65,6 +66,19 @@ def fit(training: "Training", record: "Record", stop: Callable[[], bool]) -> Pro
             record.save(progress, score)
         if progress.finished or stopped:
             break
+    return progress
+
+
+def validate_start(training: "Training", record: "Record") -> Progress:
+    """The progress before the first update. A model that starts from a run is good already: its
+    score is the one to beat, and it stays the best checkpoint if no update improves it.
+    """
+    config, world, progress = training.config.training, training.world, training.progress
+    if config.start_from is None or progress.step or progress.best is not None:
+        return progress
+    score = world.broadcast(record.validate(0))
+    progress = progress.after_validation(score, world.broadcast(record.seconds), config)
+    record.save(progress, score)
     return progress
 
 

@@ -15,6 +15,7 @@ from nmt.evaluation.scores import perplexity
 from nmt.model.seq2seq import Seq2Seq
 from nmt.plugins import hooks
 from nmt.report import curves
+from nmt.run.checkpoint import step_of
 from nmt.run.folder import CURVES_FILE, JOURNAL_FILE, open_checkpoints
 from nmt.run.journal import Journal
 from nmt.run.progress import Outcome, Progress, Update
@@ -242,6 +243,10 @@ class RunRecord(Record):
             self._draw_curves()
         if choice is not None:
             self._tell(MessageEvent(choice))
+        start, best = self.config.training.start_from, self.checkpoints.find("best")
+        if start is not None and best is not None and step_of(best.name) == 0:
+            text = f"no update made the model better than its start, {start}, which stays in use"
+            self._tell(MessageEvent(text, is_warning=True))
         self._tell(EndEvent(self.folder, progress))
 
     def _tell(self, event: Event) -> None:

@@ -3,6 +3,8 @@
 Weights that are not random come from another run (fine-tuning), from a lexicon, or from an extra.
 """
 
+import json
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,11 +17,11 @@ from nmt.config.schema import Config
 from nmt.data.corpus import load_training_corpus
 from nmt.data.manifest import is_location_key
 from nmt.device import choose_precision
-from nmt.errors import CheckpointError, ConfigError, DataError
+from nmt.errors import ConfigError, DataError, NmtWarning
 from nmt.model.seq2seq import Seq2Seq
 from nmt.plugins import hooks
 from nmt.run import provenance
-from nmt.run.checkpoint import MODEL_FILE, load_training, read_tensors
+from nmt.run.checkpoint import load_training
 from nmt.run.folder import (
     JOURNAL_FILE,
     build_model,
@@ -36,6 +38,7 @@ from nmt.run.folder import (
     write_run_config,
 )
 from nmt.run.journal import Journal
+from nmt.run.load import load_model
 from nmt.training.loop import Training, World
 from nmt.training.optimization import lasts_for_training
 from nmt.training.word_alignment import LearnedLexicon
@@ -58,6 +61,8 @@ RESUMABLE_KEYS = (
 )
 # A line for the user; an event of the journal, and its values.
 Origin = tuple[str, str, dict[str, Any]]
+# Ends of the keys of a model that change neither the weights that it has nor what it computes.
+OF_TRAINING = ("dropout", "_vectors")
 TIES = ("none", "target", "all")  # values of model.tie_embeddings, each with fewer matrices
 
 
@@ -86,8 +91,8 @@ def start_training(
         lexicon = LearnedLexicon.learn(config)
     torch.manual_seed(config.seed)
     model = build_model(config.prepared_folder, config).to(device)
-    training = Training.of(model, corpus, config, world)
     origins = [*_fill(model, config, lexicon)] if is_first_start else []
+    training = Training.of(model, corpus, config, world)
     training.notes = [note for note, _, _ in origins]
     if is_new:
         create_run(folder, config, config.prepared_folder)
@@ -101,7 +106,8 @@ def start_training(
     if world.is_first and training.progress.finished is None:
         journal = Journal(folder / JOURNAL_FILE)
         step = training.progress.step
-        journal.rewind(step if step else -1)  # what comes later is of a training that was cut short
+        # What comes later is of a training that was cut short.
+        journal.rewind(-1 if checkpoint is None else step)
         for _, event, values in origins:
             journal.write(event, 0, **values)
         provenance.record_training(folder, step, device, world.size)
@@ -151,57 +157,90 @@ def _find_last(folder: Path, config: Config, resume: bool) -> Path | None:
 
 def _fill(model: Seq2Seq, config: Config, lexicon: LearnedLexicon | None) -> Iterator[Origin]:
     """Set the first weights that are not random; yields where they come from."""
-    if config.training.start_from is not None:
-        yield _copy_parent(model, config, config.training.start_from)
+    run, kept = config.training.start_from, ""
+    parent = None if run is None else load_parent(run, config)
     for fill in hooks("start"):
         for note in fill(model, config):
             yield note, "weights", {"text": note}
+    if run is not None and parent is not None:
+        yield _copy_weights(model, parent, run, config)
+        is_opposite = load_run_config(run).data.direction == config.data.opposite_direction
+        if lexicon is not None and parent.lexical_bias is not None and not is_opposite:
+            lexicon, kept = lexicon.added_to(parent.lexical_bias), f"; those of {run} are kept"
     if lexicon is not None and model.lexical_bias is not None:
         sizes = lexicon.fill(model.lexical_bias)
         words = f", and {sizes['words']:,} whole words" if "words" in sizes else ""
         pairs = f"{sizes['translations']:,} translations of {sizes['tokens']:,} source tokens"
-        yield f"lexicon: {pairs}{words}", "lexicon", sizes
+        yield f"lexicon: {pairs}{words}{kept}", "lexicon", sizes
 
 
-@torch.no_grad()
-def _copy_parent(model: Seq2Seq, config: Config, run: Path) -> Origin:
-    """Copy the weights of another run whose name and shape a parameter of the model has.
+def load_parent(run: Path, config: Config) -> Seq2Seq:
+    """The model that a training starts from.
 
     Raises:
-        CheckpointError: it is no run, has no readable checkpoint, or no weights fit.
+        CheckpointError: it is no run, or has no readable checkpoint.
         DataError: its vocabularies are not those of the prepared data.
-        ConfigError: the model ties embeddings that the run does not tie.
+        ConfigError: the new model ties embeddings that the run does not tie, or has no room for the
+            lexicon of the run.
     """
-    checkpoint = find_checkpoint(find_run(run))
-    parent = load_run_config(run).model
+    parent = load_model(find_run(run), find_checkpoint(run))
+    there, here = load_run_config(run).model, config.model
     if load_vocabularies(run) != load_vocabularies(config.prepared_folder):
         raise DataError(
             f"training.start_from: the vocabularies of {run} differ from those of "
             f"{config.prepared_folder}; prepare it with vocabulary.like: {run}"
         )
-    tied, has = config.model.tie_embeddings, parent.tie_embeddings
-    if TIES.index(has) < TIES.index(tied) and parent.embedding_size == config.model.embedding_size:
+    tied, has = here.tie_embeddings, there.tie_embeddings
+    if TIES.index(has) < TIES.index(tied) and there.embedding_size == here.embedding_size:
         raise ConfigError(
             f"training.start_from: {run} was trained with model.tie_embeddings {has}, so it has "
             f"several matrices where {tied} has one; set model.tie_embeddings to {has}"
         )
-    tensors = read_tensors(checkpoint / MODEL_FILE)
+    for key in ("lexical_bias", "lexical_words"):
+        old, new = getattr(there, key), getattr(here, key)
+        if new < old:
+            raise ConfigError(
+                f"training.start_from: the weights of {run} depend on its lexicon, for which this "
+                f"model has no room (model.{key}: {old} there, {new} here); set it to {old} or more"
+            )
+    return parent
+
+
+@torch.no_grad()
+def _copy_weights(model: Seq2Seq, parent: Seq2Seq, run: Path, config: Config) -> Origin:
+    """Copy the weights whose name and shape a parameter of the model has.
+
+    Raises:
+        ConfigError: they are less than half of the model.
+    """
+    weights = dict(parent.named_parameters(remove_duplicate=False))
     reused: dict[int, int] = {}  # id of the parameter -> its size
     for name, parameter in model.named_parameters(remove_duplicate=False):
-        if name in tensors and tensors[name].shape == parameter.shape:
-            parameter.copy_(tensors[name])
+        if name in weights and weights[name].shape == parameter.shape:
+            parameter.copy_(weights[name])
             reused[id(parameter)] = parameter.numel()
-    if not reused:
-        raise CheckpointError(
-            f"training.start_from: no weights of {run} have the shapes of this model"
-        )
     n_reused = sum(reused.values())
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     new = [name for name, each in model.named_parameters() if id(each) not in reused]
-    note = (
-        f"starts from {run}, {checkpoint.name}: {n_reused:,} of {n_parameters:,} parameters "
-        f"({100 * n_reused / n_parameters:.1f} %)"
+    share = f"{n_reused:,} of {n_parameters:,} parameters ({100 * n_reused / n_parameters:.1f} %)"
+    changes = "; ".join(
+        f"{key}: {json.dumps(old)} there, {json.dumps(new)} here"
+        for key, (old, new) in differences(load_run_config(run), config).items()
+        if key.startswith("model.") and not key.endswith(OF_TRAINING)
     )
+    if n_reused < n_parameters / 2:
+        raise ConfigError(
+            f"training.start_from: {run} has only {share} of this model; give both the same sizes: "
+            f"{changes}"
+        )
+    if any(name in weights for name in new):
+        text = (
+            f"training.start_from: {run} has other sizes, so a part of this model starts at random"
+        )
+        warnings.warn(f"{text}: {changes}", NmtWarning, stacklevel=2)
+    checkpoint = find_checkpoint(run).name
+    note = f"starts from {run}, {checkpoint}: {share}"
     note += f"; new: {', '.join(new)}" if new else ""
-    source = {"run": str(run), "checkpoint": checkpoint.name}
+    note += f"; {changes}" if changes else ""
+    source = {"run": str(run), "checkpoint": checkpoint}
     return note, "start", {**source, "reused": n_reused, "parameters": n_parameters, "new": new}

@@ -24,11 +24,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional
 
 from nmt.config.schema import Config
 from nmt.data.batches import divide_epoch
 from nmt.data.corpus import Corpus, Sequences
-from nmt.model.lexical_bias import LexicalBias, WordKeys
+from nmt.model.lexical_bias import LAST_KEY, LexicalBias, WordKeys
 from nmt.run.folder import load_vocabularies
 from nmt.text.vocabulary import PAD, Vocabulary
 
@@ -277,6 +278,37 @@ class LearnedLexicon:
         )
         return cls(ids, probabilities, words)
 
+    def added_to(self, trained: LexicalBias) -> "LearnedLexicon":
+        """All that the lexicon of a trained model has, as its other weights depend on that, and
+        from this one only the tokens and words that it lacks.
+
+        Where it has tokens alone, no words are added: its weights know each word by its tokens.
+
+        Args:
+            trained: of the same vocabularies, with at most as many translations of a token.
+        """
+        missing = (0, self.ids.shape[1] - trained.size)
+        ids, probabilities = (
+            functional.pad(table, missing) for table in (trained.ids, trained.probabilities)
+        )
+        first_word, words = trained.src_size, None
+        is_known = probabilities[:first_word].any(1, keepdim=True)
+        if self.words is not None and trained.n_words:
+            n_words = int((trained.word_keys != LAST_KEY).sum())
+            rows = slice(first_word, first_word + n_words)
+            is_new = ~torch.isin(self.words.keys, trained.word_keys)
+            words = WholeWords(
+                self.words.tokens,
+                torch.cat([trained.word_keys[:n_words], self.words.keys[is_new]]),
+                torch.cat([ids[rows], self.words.ids[is_new]]),
+                torch.cat([probabilities[rows], self.words.probabilities[is_new]]),
+            )
+        return LearnedLexicon(
+            torch.where(is_known, ids[:first_word], self.ids),
+            torch.where(is_known, probabilities[:first_word], self.probabilities),
+            words,
+        )
+
     def fill(self, bias: LexicalBias) -> dict[str, int]:
         """Set the lexicon of a model. Returns: its numbers of translations, tokens and words."""
         bias.fill(self.ids, self.probabilities)
@@ -286,7 +318,7 @@ class LearnedLexicon:
         }
         if self.words is not None:
             bias.fill_words(*self.words)
-            figures["words"] = len(self.words.keys)
+            figures["words"] = min(len(self.words.keys), bias.n_words)
         return figures
 
 

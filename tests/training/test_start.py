@@ -1,10 +1,12 @@
 """Fine-tuning: a training that starts with the weights of another run."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
 from safetensors.torch import load_file
 
@@ -12,14 +14,22 @@ from nmt.commands import prepare, train
 from nmt.config.load import load_config
 from nmt.config.schema import Config
 from nmt.data import batches as data_batches
+from nmt.files import read_json
 from nmt.run.checkpoint import load_weights
 from nmt.run.folder import build_model, find_checkpoint, load_vocabularies
+from nmt.run.journal import Journal
+from nmt.text.vocabulary import UNK
 from nmt.training import word_alignment
 from nmt.training.word_alignment import LearnedLexicon
 from tests import toy
 from tests.conftest import Run
 
-SIZES = {"embedding_size": 16, "encoder": {"hidden_size": 16}, "decoder": {"hidden_size": 16}}
+SIZES = {
+    "embedding_size": 16,
+    "encoder": {"hidden_size": 16},
+    "decoder": {"hidden_size": 16},
+    "lexical_bias": 2,
+}
 
 
 def write(folder: Path, name: str, pairs: list[tuple[str, str]], **sections: Any) -> Path:
@@ -61,15 +71,75 @@ def test_fine_tuning_starts_with_the_weights_and_vocabularies_of_a_run(
     assert result.status == 0
     assert f"starts from {parent}, step-00000001" in result.err
     assert "(100.0 %)" in result.err
-    start = json.loads(
-        (tmp_path / "tuned" / "journal.jsonl").read_text(encoding="utf-8").splitlines()[0]
-    )
+    assert f" source tokens; those of {parent} are kept" in result.err
+    start, _, score, *_ = Journal(tmp_path / "tuned" / "journal.jsonl").read()
+    assert (score["event"], score["step"]) == ("validation", 0)
     assert (start["event"], start["step"], start["new"]) == ("start", 0, [])
     assert start["reused"] == start["parameters"] > 0
     best = json.loads((parent / "checkpoints" / "best.json").read_text())["checkpoint"]
     before = load_file(parent / "checkpoints" / best / "model.safetensors")
     after = load_file(tmp_path / "tuned" / "checkpoints" / "step-00000001" / "model.safetensors")
+    # The parent has read no unknown character: the table has a row more.
+    known = before["lexical_bias.probabilities"].any(1)
+    assert (before.pop("lexical_bias.probabilities") < 1e-9)[UNK].all()
+    assert after["lexical_bias.probabilities"][UNK].any()
+    assert torch.equal(before.pop("lexical_bias.ids")[known], after["lexical_bias.ids"][known])
     assert all((before[name] - after[name]).abs().max() < 1e-9 for name in before)
+
+
+def test_the_start_is_validated_and_stays_the_best_one(
+    nmt: Run, parent: Path, tmp_path: Path
+) -> None:
+    config, run = parent.parent / "parent.yaml", tmp_path / "run"
+    sets = (f"start_from={parent}", "max_steps=2", "learning_rate.peak=1", "metric=loss")
+    kept = ("keep_last=3", "moving_average=0.5", "patience=2", "learning_rate.warmup_steps=0")
+    words = [word for key in (*sets, *kept) for word in ("--set", f"training.{key}")]
+    result = nmt("train", "-c", config, "-o", run, *words)
+    assert result.status == 0, result.err
+    lines = result.err.splitlines()
+    assert any(line.startswith("step 0  validation  dev loss ") for line in lines)
+    assert (
+        f"nmt: no update made the model better than its start, {parent}, which stays in use"
+    ) in lines
+    assert find_checkpoint(run).name == "step-00000000"
+    shown = nmt("runs", "show", run).out
+    assert "best step     0, checkpoints/step-00000000, " in shown
+    first, *_ = losses = [(event["step"], event["loss"]) for event in validations(run)]
+    assert [step for step, _ in losses] == [0, 1, 2]
+    assert first[1] == validations(parent)[-1]["loss"]
+    # Cut short before the first update, it goes on from there.
+    again = Path(shutil.copytree(run, tmp_path / "again"))
+    last = again / "checkpoints" / "last.json"
+    (earliest,) = [one for one in read_json(last)["kept"] if not one["step"]]
+    last.write_text(json.dumps({**earliest, "kept": [earliest]}), encoding="utf-8")
+    assert nmt("train", "-c", config, "-o", again, *words, "--resume").status == 0
+    assert [(event["step"], event["loss"]) for event in validations(again)] == losses
+    weights = "checkpoints/step-00000002/raw.safetensors"
+    assert (again / weights).read_bytes() == (run / weights).read_bytes()
+
+
+def validations(run: Path) -> list[dict[str, Any]]:
+    events = Journal(run / "journal.jsonl").read()
+    return [event for event in events if event["event"] == "validation"]
+
+
+def test_a_model_of_other_sizes_is_refused_with_the_keys(
+    nmt: Run, parent: Path, tmp_path: Path
+) -> None:
+    start = ("--set", f"training.start_from={parent}", "--set")
+    words = ("train", "-c", parent.parent / "parent.yaml", "-o", tmp_path / "run", *start)
+    warned = nmt(*words, "model.embedding_size=24").err
+    text = "so a part of this model starts at random: model.embedding_size: 16 there, 24 here\n"
+    assert f"nmt: warning: training.start_from: {parent} has other sizes, {text}" in warned
+    shutil.rmtree(tmp_path / "run")
+    result = nmt(*words, "model.decoder.hidden_size=64", "--set", "model.dropout=0.3")
+    assert (result.status, (tmp_path / "run").exists()) == (1, False)
+    assert f"nmt: training.start_from: {parent} has only " in result.err
+    end = "give both the same sizes: model.decoder.hidden_size: 16 there, 64 here\n"
+    assert result.err.endswith(end)
+    result = nmt(*words, "model.lexical_bias=0")
+    assert (result.status, (tmp_path / "run").exists()) == (1, False)
+    assert "has no room (model.lexical_bias: 2 there, 0 here); set it to 2 or more" in result.err
 
 
 def test_parameters_that_the_parent_lacks_are_named(nmt: Run, parent: Path, tmp_path: Path) -> None:
@@ -81,6 +151,7 @@ def test_parameters_that_the_parent_lacks_are_named(nmt: Run, parent: Path, tmp_
         "; new: decoder.attention.score.query_weight.weight, "
         "decoder.attention.score.value_weight.weight"
     ) in result.err
+    assert '; model.attention.score: "general" there, "additive" here\n' in result.err
 
 
 def test_an_unsuitable_run_is_refused(nmt: Run, parent: Path, tmp_path: Path) -> None:

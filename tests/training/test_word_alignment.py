@@ -22,6 +22,7 @@ from nmt.errors import CheckpointError
 from nmt.model.lexical_bias import LexicalBias
 from nmt.run.checkpoint import MODEL_FILE, load_weights, read_tensors
 from nmt.run.folder import build_model, find_checkpoint, load_tokenizers, load_vocabularies
+from nmt.text.vocabulary import EOS
 from nmt.training.word_alignment import LearnedLexicon, WordAligner
 from tests import toy
 from tests.conftest import Run
@@ -242,6 +243,31 @@ def test_the_most_frequent_words_are_kept(run: Path) -> None:
     lexicon.fill(bias)
     rows = bias.rows(torch.tensor([[the, stop], [stop, stop]]))
     assert (rows >= len(src)).all()
+
+
+def test_a_trained_lexicon_is_kept_and_gets_the_words_that_it_lacks(run: Path) -> None:
+    config = load_config(run / "config.yaml")
+    learned, (src, tgt) = LearnedLexicon.learn(config), load_vocabularies(run)
+    assert learned.words is not None
+    keys, row = learned.words.keys[:2], torch.tensor([[7, 8]])
+    trained, wider = (
+        LexicalBias(len(src), len(tgt), size, n_words) for size, n_words in ((2, 4), (8, 50))
+    )
+    trained.fill(torch.full((len(src), 2), 9), torch.zeros(len(src), 2))
+    trained.ids[10], trained.probabilities[10] = row[0], torch.tensor([0.5, 0.4])
+    trained.fill_words([*src], keys, row.repeat(2, 1), torch.tensor([[0.3, 0.2]] * 2))
+    figures = learned.added_to(trained).fill(wider)
+    assert figures["words"] == len(learned.words.keys), "two of them are the trained ones"
+    assert wider.ids[10, :2].tolist() == [7, 8]
+    assert wider.probabilities[10].tolist() == pytest.approx([0.5, 0.4, *[0] * 6])
+    others = [index for index in range(len(src)) if index not in (EOS, 10)]
+    assert torch.equal(wider.ids[others], learned.ids[others])
+    places = len(src) + torch.searchsorted(wider.word_keys, learned.words.keys)
+    assert wider.ids[places[:2], :2].tolist() == [[7, 8]] * 2
+    assert torch.equal(wider.ids[places[2:]], learned.words.ids[2:])
+    without_words = LexicalBias(len(src), len(tgt), 2)
+    without_words.fill(trained.ids[: len(src)], trained.probabilities[: len(src)])
+    assert "words" not in learned.added_to(without_words).fill(wider)
 
 
 def test_translate_with_it(run: Path, nmt: Run) -> None:
