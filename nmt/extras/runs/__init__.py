@@ -9,7 +9,7 @@ COMMANDS = {
     ),
     "list": (
         "List runs as a table. Model, steps, scores, size and date of each.",
-        "nmt.extras.runs.inspect:list_command",
+        "nmt.extras.runs.listing:list_command",
     ),
     "check": (
         "Check all files of a run, a bundle or prepared data. Says what is damaged, and what to "

@@ -1,8 +1,8 @@
-"""`nmt runs show`, all about a run from its folder; `nmt runs list`, a table of runs."""
+"""`nmt runs show`: all about a run, from its folder."""
 
 import json
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from math import isfinite, log
@@ -14,20 +14,18 @@ from pydantic import BaseModel, ValidationError
 
 from nmt.commands.options import JsonOption, RunOrBundleArgument, to_json
 from nmt.config.load import differences
-from nmt.config.parts import TOKENIZERS
 from nmt.config.schema import Config
-from nmt.data.manifest import MANIFEST, load_manifest
-from nmt.errors import CheckpointError, DataError, NmtError, NmtWarning, printable
+from nmt.data.manifest import load_manifest
+from nmt.errors import CheckpointError, NmtError, NmtWarning, printable
 from nmt.extras.runs.card import model_card
 from nmt.model.seq2seq import parameters_by_part
-from nmt.report.table import Table, TableCell, label_rows, sparkline
+from nmt.report.table import label_rows, sparkline
 from nmt.run.checkpoint import read_progress
 from nmt.run.folder import (
     EVALUATION_FOLDER,
     HISTORY_FILE,
     JOURNAL_FILE,
     PROVENANCE_FILE,
-    RUNS_FOLDER,
     build_model,
     check_same_data,
     find_run,
@@ -43,19 +41,6 @@ from nmt.run.progress import Progress
 from nmt.run.provenance import read_training
 from nmt.text.tokenizers import SIDES
 
-# Of the table of runs: key in JSON -> heading, and how a value is shown.
-COLUMNS: dict[str, tuple[str, Callable[[Any], TableCell]]] = {
-    "run": ("run", printable),
-    "direction": ("direction", str),
-    "model": ("model", printable),
-    "state": ("state", str),
-    "step": ("step", int),
-    "dev_bleu": ("dev BLEU", "{:6.2f}".format),
-    "dev_loss": ("dev loss", "{:6.2f}".format),
-    "test_score": ("test", "{0[metric]} {0[score]:.2f}".format),
-    "bytes": ("MB", lambda count: round(count / 1e6)),
-    "changed": ("changed", lambda time: time[:16].replace("T", " ")),
-}
 HASH_LENGTH = 12  # characters of a SHA-256 on the screen
 MAX_CURVE_WIDTH = 48
 
@@ -334,75 +319,3 @@ def _result_rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _size(count: int) -> str:
     return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"
-
-
-def find_runs(folder: Path) -> list[Path]:
-    """The runs and damaged runs below `folder`, sorted; not those inside of other runs."""
-    if not folder.is_dir():
-        return []
-    is_run = holds_run(folder) and (folder / MANIFEST).exists()
-    if is_run or (folder / JOURNAL_FILE).exists() or (folder / "checkpoints").is_dir():
-        return [folder]
-    below = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
-    return [run for path in below for run in find_runs(path)]
-
-
-def list_command(
-    folder: Annotated[
-        Path, typer.Argument(help="Folder that holds runs. Default: runs.", metavar="DIR")
-    ] = RUNS_FOLDER,
-    as_json: JsonOption = False,
-) -> None:
-    """`nmt runs list`: a damaged run has a `problem`.
-
-    Raises:
-        DataError: there is no such folder.
-    """
-    if not folder.is_dir():
-        raise DataError(f"{folder}: no such folder; name the folder that holds the runs")
-    rows = [_row_of(path) for path in find_runs(folder)]
-    if as_json:
-        print(to_json(rows))
-        return
-    cells = [
-        tuple("-" if row[key] is None else show(row[key]) for key, (_, show) in COLUMNS.items())
-        for row in rows
-        if "state" in row
-    ]
-    headings = tuple(heading for heading, _ in COLUMNS.values())
-    lines = [Table("runs", "", headings, cells).to_text()] if cells else []
-    lines += [f"nmt: {row['problem']}" for row in rows if row["problem"]]
-    print("\n".join(lines) or "no runs")
-
-
-def _row_of(folder: Path) -> dict[str, Any]:
-    try:
-        config, facts = read_facts(folder)
-    except NmtError as error:
-        return {"run": str(folder), "problem": " ".join(str(error).split())}
-    best, last = facts["best"] or facts["last"], facts["last"] or facts["best"]
-    of_best = [event for event in facts["validations"] if best and event["step"] == best["step"]]
-    validation = (of_best[:1] or facts["validations"][-1:] or [{}])[0]
-    scores = [
-        event["scores"][0]
-        for event in facts["evaluations"]
-        if event.get("split") == "test" and event.get("scores")
-    ]
-    tokenizer, encoder, decoder = config.tokenizer, config.model.encoder, config.model.decoder
-    size = f" {tokenizer.size}" if TOKENIZERS[tokenizer.kind].trait("learned") else ""
-    sizes = [
-        f"{part.hidden_size}" + (f"x{part.layers}" if part.layers > 1 else "")
-        for part in (encoder, decoder)
-    ]
-    return {
-        **{key: facts[key] for key in ("run", "state", "name", "direction")},
-        "model": f"{tokenizer.kind}{size}, {encoder.cell} {sizes[0]}, "
-        f"{config.model.attention.score}, {decoder.kind} {sizes[1]}",
-        "step": last["step"] if last else 0,
-        "dev_bleu": validation.get("bleu"),
-        "dev_loss": validation.get("loss"),
-        "test_score": scores[-1] if scores else None,
-        "bytes": facts["bytes"]["total"],
-        "changed": facts["changed"],
-        "problem": None,
-    }

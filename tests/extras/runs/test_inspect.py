@@ -3,6 +3,7 @@ their metadata.
 """
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import yaml
 from filelock import FileLock
 
 from nmt.extras.runs.card import model_card
-from nmt.files import read_json, write_json
+from nmt.files import CHECKSUMS_FILE, read_json, write_json
 from nmt.run.journal import Journal
 from tests.conftest import Run
 
@@ -185,6 +186,46 @@ def test_the_list(nmt: Run, run: Path, tmp_path: Path) -> None:
     assert (rows[1]["step"], rows[1]["problem"], rows[1]["test_score"]) == (60, None, None)
     assert rows[1]["dev_bleu"] >= 0
     assert rows[1]["bytes"] > 1000
+
+
+def copy_with(run: Path, copy: Path, **training: Any) -> None:
+    """A copy of a run with another configuration."""
+    config = yaml.safe_load((shutil.copytree(run, copy) / "config.yaml").read_text("utf-8"))
+    config["training"] |= {"learning_rate": {"peak": 0.25}, **training}
+    config["data"]["prepared"] = f"elsewhere/{copy.name}"
+    (copy / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    (copy / CHECKSUMS_FILE).unlink()
+
+
+def test_the_keys_in_which_runs_differ(
+    nmt: Run, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    runs = Path("runs")
+    copy_with(run, runs / "trial-0", learning_rate={"peak": 0.5})
+    for number in (1, 2):
+        copy_with(run, runs / f"trial-{number}")
+    assert nmt("runs", "list").out.split("\n\n")[1].splitlines() == [
+        "differences",
+        "runs/trial-0  learning_rate.peak=0.5",
+        "runs/trial-1  learning_rate.peak=0.25",
+        "runs/trial-2  learning_rate.peak=0.25",
+    ]
+    rows = json.loads(nmt("runs", "list", "--json").out)
+    assert rows[0]["differences"] == {"training.learning_rate.peak": 0.5}
+    assert rows[1]["differences"] == rows[2]["differences"] == {"training.learning_rate.peak": 0.25}
+    # Of many keys, the values that most runs share stand in one place.
+    many = {"clip_norm": 2.0, "patience": 3, "keep_best": 4, "keep_last": 5, "log_every": 7}
+    copy_with(run, runs / "trial-3", **many, start_from="x" * 50)
+    text = nmt("runs", "list").out.split("differences\n")[1].strip()
+    most, first, second, _, last = re.split(r"\n(?! )", text)
+    assert " learning_rate.peak=0.25" in most
+    assert first.split() == ["runs/trial-0", "learning_rate.peak=0.5"]
+    assert second.split() == ["runs/trial-1", "-"]
+    assert f" training.start_from=...{'x' * 40}" in last
+    assert len(last.split()) == 7
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def evaluation(step: int, score: float, **values: Any) -> dict[str, Any]:
