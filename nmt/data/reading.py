@@ -49,15 +49,24 @@ MAX_LISTED = 10  # line numbers in the report, for each kind of unreadable row
 # Why pairs are dropped, in the order of the report. The last two reasons need all pairs.
 EMPTY_SOURCE = "empty source"
 EMPTY_TARGET = "empty target"
+MISSING_VALUE = "missing value"
+NO_LETTERS = "no letters or digits"
 TOO_LONG = "too long"
 LENGTH_RATIO = "length ratio"
 DUPLICATE = "exact duplicate"
 BEYOND_MAX_PAIRS = "beyond max_pairs"
 DROP_REASONS = (
     *(UNDECODABLE, TOO_FEW_COLUMNS, BAD_RECORD),
-    *(EMPTY_SOURCE, EMPTY_TARGET, TOO_LONG, LENGTH_RATIO),
+    *(EMPTY_SOURCE, EMPTY_TARGET, MISSING_VALUE, NO_LETTERS, TOO_LONG, LENGTH_RATIO),
     *(DUPLICATE, BEYOND_MAX_PAIRS),
 )
+
+# How pandas, R, databases and spreadsheets write an empty cell, in lower case (the values that
+# `pandas.read_csv` reads as missing). "na" is a word of many languages, "NA" is none.
+MISSING = {
+    *("nan", "-nan", "none", "null", "(null)", "undefined", "nat", "\\n", "n/a", "<na>"),
+    *("#na", "#n/a", "#n/a n/a", "#value!", "#ref!", "#name?", "1.#ind", "1.#qnan"),
+}
 
 # Added to both lengths, so that short pairs may differ more.
 RATIO_SLACK = 10
@@ -72,12 +81,31 @@ def drop_reason(src: str, tgt: str, config: CleaningConfig) -> str | None:
         return EMPTY_SOURCE
     if not tgt:
         return EMPTY_TARGET
+    if reason := no_translation(src, tgt) or no_translation(tgt, src):
+        return reason
     longer, shorter = max(len(src), len(tgt)), min(len(src), len(tgt))
     if longer > config.max_characters:
         return TOO_LONG
     if (longer + RATIO_SLACK) / (shorter + RATIO_SLACK) > config.max_length_ratio:
         return LENGTH_RATIO
     return None
+
+
+def no_translation(text: str, other: str) -> str | None:
+    """Why `text` is no translation of `other`: it stands for a missing one. None if it may be one:
+    "null" is German for "zero", and "%" for "per cent".
+    """
+    if text == "NA" or text.lower() in MISSING:
+        return MISSING_VALUE if _is_phrase(other, n_words=4) else None
+    if any(map(str.isalnum, text)) or not any(map(str.isalnum, other)):
+        return None
+    return NO_LETTERS if _is_phrase(other, n_words=2) else None
+
+
+def _is_phrase(text: str, n_words: int) -> bool:
+    """Whether a text has that many words, one fewer with a full stop, or as many without spaces."""
+    n_needed = n_words - (text[-1] in ".?!…")
+    return text.count(" ") + 1 >= n_needed or text[-1] in "。？！" or len(text.encode()) > 36
 
 
 @dataclass

@@ -32,6 +32,23 @@ RULES = CleaningConfig(max_characters=40, max_length_ratio=3)
         ("a" * 10, "b" * 30, None),
         ("a" * 10, "b" * 31, reading.LENGTH_RATIO),
         ("a" * 31, "b" * 10, reading.LENGTH_RATIO),
+        ("The cat sleeps.", "nan", reading.MISSING_VALUE),
+        ("#N/A", "Die Katze schläft im Garten", reading.MISSING_VALUE),
+        ("<NA>", "猫が庭で寝ています。", reading.MISSING_VALUE),
+        ("NULL", "Кошка спит.", None),  # two words could be its meaning
+        ("null", "zero", None),
+        ("None", "Keine", None),
+        ("N/A", "nicht verfügbar", None),
+        ("na", "on the table", None),
+        ("nan", "NaN", None),
+        ("The cat sleeps.", "-", reading.NO_LETTERS),
+        ("—", "Guten Tag", reading.NO_LETTERS),
+        ("???", "แมวนอนหลับอยู่ในสวน", reading.NO_LETTERS),
+        ("%", "Prozent", None),
+        ("...", "…", None),
+        ("?!", "🙂", None),
+        ("In 1984.", "१९८४ में।", None),
+        ("42", "Ⅷ", None),
     ],
 )
 def test_why_a_pair_is_dropped(src: str, tgt: str, reason: str | None) -> None:
