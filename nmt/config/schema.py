@@ -513,7 +513,9 @@ class TrainingConfig(Section):
         "validations",
     )
     metric: Metric = Field(
-        "bleu", description=f"choose the best checkpoint by {choices([*METRICS, 'loss'])}"
+        "bleu",
+        description=f"choose the best checkpoint by {choices([*METRICS, 'loss'])}; of equal ones, "
+        "the one with the lower loss on dev",
     )
     checkpoint_minutes: float | None = Field(
         30.0,

@@ -1,8 +1,7 @@
 """The training curves: loss, BLEU and learning rate by step."""
 
 from collections.abc import Mapping, Sequence
-from math import log
-from operator import itemgetter
+from math import inf, log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,10 +46,15 @@ def draw(
     """
     check_path(path)
     panels = _panels(events)
-    less_is_better = metric == "loss" or METRICS[metric].trait("lower_is_better")
+    sign = 1 if metric == "loss" or METRICS[metric].trait("lower_is_better") else -1
     scored = [line for line in events if _points([line], "validation", metric)]
-    # of equal ones the first, as in training
-    best = (min if less_is_better else max)(scored, key=itemgetter(metric), default=None)
+    # of equal ones that with the lower loss, as in training
+    losses = dict(_points(events, "validation", "loss"))
+    best = min(
+        scored,
+        key=lambda line: (sign * line[metric], losses.get(line["step"], inf)),
+        default=None,
+    )
     if panels:
         with settings():
             save(_figure(panels, title, best), path, RESOLUTION, expand=False)

@@ -34,7 +34,7 @@ from nmt.files import (
     write_json,
 )
 from nmt.model.lexical_bias import LexicalBias
-from nmt.run.progress import Progress
+from nmt.run.progress import Progress, Rank
 
 MODEL_FILE, RAW_MODEL_FILE = "model.safetensors", "raw.safetensors"
 OPTIMIZER_FILE, PROGRESS_FILE = "optimizer.safetensors", "progress.json"
@@ -46,14 +46,27 @@ CHECKPOINT_NAME = re.compile(rf"(?:{STEP_PREFIX}|{AVERAGE_PREFIX})[0-9]{{1,12}}"
 @dataclass(frozen=True)
 class KeptCheckpoint:
     """A checkpoint that `last.json` or `best.json` names. score: of its validation, higher is
-    better; None if there was none.
+    better; None if there was none. loss: of the same validation.
     """
 
     checkpoint: str
     step: int
     score: float | None = None
+    loss: float | None = None
 
     __pydantic_config__ = ConfigDict(extra="forbid")
+
+    @classmethod
+    def of(cls, checkpoint: str, step: int, rank: Rank | None) -> "KeptCheckpoint":
+        """The checkpoint with the result of its validation, if there was one."""
+        if rank is None:
+            return cls(checkpoint, step)
+        return cls(checkpoint, step, rank.score, -rank.negative_loss)
+
+    @property
+    def rank(self) -> Rank:
+        """What checkpoints are ranked by."""
+        return Rank.of(self.score or 0.0, self.loss)
 
 
 _KEPT, _PROGRESS = TypeAdapter(list[KeptCheckpoint]), TypeAdapter(Progress)
@@ -87,13 +100,13 @@ class Checkpoints:
         model: nn.Module,
         optimizer: Optimizer,
         *,
-        score: float | None = None,
+        rank: Rank | None = None,
         averaged: nn.Module | None = None,
     ) -> None:
         """Write a checkpoint, name it in the pointers, and delete those that neither names.
 
         Args:
-            score: of its validation, higher is better; None without a validation.
+            rank: the result of its validation; None without one.
             averaged: the moving average of the model, to translate with; the weights of `model` are
                 then saved to resume from.
         """
@@ -113,8 +126,8 @@ class Checkpoints:
                         folder, {path.name: sha256_of(path) for path in folder.iterdir()}
                     )
                     write_json(folder / PROGRESS_FILE, asdict(progress))
-            checkpoint = KeptCheckpoint(name, progress.step, score)
-            if score is not None:
+            checkpoint = KeptCheckpoint.of(name, progress.step, rank)
+            if rank is not None:
                 self._insert_into_best(checkpoint)
             # `last.json` is written last: a resumed training must find the best checkpoint that its
             # progress refers to. A checkpoint without a validation depends on the clock or on the
@@ -127,7 +140,7 @@ class Checkpoints:
             self._write_pointer("last", [checkpoint, *earlier][: self.keep_last])
         self.delete_unreferenced()
 
-    def add_average(self, step: int, model: nn.Module, score: float) -> bool:
+    def add_average(self, step: int, model: nn.Module, rank: Rank) -> bool:
         """Write the mean of earlier checkpoints, and keep it if it is among the best.
 
         An earlier average of the same step is replaced only by a better one.
@@ -140,7 +153,7 @@ class Checkpoints:
         """
         name = f"{AVERAGE_PREFIX}{step:08d}"
         if any(
-            kept.checkpoint == name and kept.score is not None and kept.score >= score
+            kept.checkpoint == name and kept.score is not None and kept.rank >= rank
             for kept in self.kept("best")
         ):
             self.delete_unreferenced()  # what an earlier call could not delete
@@ -151,7 +164,7 @@ class Checkpoints:
             with replacing(folder / MODEL_FILE) as path:
                 save_weights(model, path)
                 record_checksums(folder, {MODEL_FILE: sha256_of(path)})
-            self._insert_into_best(KeptCheckpoint(name, step, score))
+            self._insert_into_best(KeptCheckpoint.of(name, step, rank))
         self.delete_unreferenced()
         return self.kept("best")[0].checkpoint == name
 
@@ -185,13 +198,13 @@ class Checkpoints:
             ) from None
 
     def _insert_into_best(self, new: KeptCheckpoint) -> None:
-        """Insert `new` by its score; drop later steps, from a training that crashed after them."""
+        """Insert `new` by its rank; drop later steps, from a training that crashed after them."""
         earlier = [
             kept
             for kept in self.kept("best")
             if kept.step <= new.step and kept.checkpoint != new.checkpoint
         ]
-        ranked = sorted([*earlier, new], key=lambda kept: (-(kept.score or 0.0), kept.step))
+        ranked = sorted([*earlier, new], key=lambda kept: (kept.rank, -kept.step), reverse=True)
         self._write_pointer("best", ranked[: self.keep_best])
 
     def _write_pointer(self, pointer: PointerName, kept: Sequence[KeptCheckpoint]) -> None:

@@ -1,7 +1,8 @@
 """How far a training is: data and pure transitions, so that a checkpoint restores it exactly."""
 
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import inf, isfinite
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +107,24 @@ class Interval:
         )
 
 
+class Rank(NamedTuple):
+    """How good a checkpoint was in its validation: the larger one is better.
+
+    Attributes:
+        score: in `training.metric`, higher is better. BLEU is often equal: it is 0 until outputs
+            share four words in a row with the references, and always for single words.
+        negative_loss: of the dev set, to decide between equal scores.
+    """
+
+    score: float
+    negative_loss: float
+
+    @classmethod
+    def of(cls, score: float, loss: float | None) -> "Rank":
+        """From the values in files; earlier versions wrote no loss, which counts as infinite."""
+        return cls(score, -inf if loss is None else -loss)
+
+
 @dataclass(frozen=True)
 class Progress:
     """How far a training has come. With seed and configuration it determines batch order, schedules
@@ -116,6 +135,7 @@ class Progress:
         epoch: of the next batch, from 0. part: of this epoch, from 0, as in `nmt.data.batches`.
         batch: index of the next batch in its part, from 0.
         best: the best validation score so far, higher is better; None before the first validation.
+            best_loss: the dev loss of the same validation.
         stale: validations since the best one.
         reductions: how often the plateau schedule has lowered the learning rate.
         skipped: updates skipped because loss or gradient was not finite. skipped_in_row: those
@@ -131,6 +151,7 @@ class Progress:
     part: int = 0
     batch: int = 0
     best: float | None = None
+    best_loss: float | None = None
     stale: int = 0
     reductions: int = 0
     skipped: int = 0
@@ -173,9 +194,9 @@ class Progress:
         return replace(progress, finished=progress.reason_to_finish(config))
 
     def after_validation(
-        self, score: float, seconds: float, config: TrainingConfig, *, due: bool = True
+        self, rank: Rank, seconds: float, config: TrainingConfig, *, due: bool = True
     ) -> "Progress":
-        """After a validation with this score, higher is better, which ended at `seconds`.
+        """After a validation with this result, which ended at `seconds`.
 
         Args:
             due: False for one that is made only because the training ends. It affects neither the
@@ -184,8 +205,8 @@ class Progress:
         """
         if not due:
             progress = self
-        elif self.best is None or score > self.best:
-            progress = replace(self, best=score, stale=0)
+        elif self.best is None or rank > Rank.of(self.best, self.best_loss):
+            progress = replace(self, best=rank.score, best_loss=-rank.negative_loss, stale=0)
         else:
             rate, stale = config.learning_rate, self.stale + 1
             lowered = rate.schedule == "plateau" and stale % rate.patience == 0

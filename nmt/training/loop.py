@@ -24,7 +24,7 @@ from nmt.data.batches import Batch, divide_epochs, plan_batches, read_batches, s
 from nmt.data.corpus import Corpus
 from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
-from nmt.run.progress import Outcome, Progress, Update
+from nmt.run.progress import Outcome, Progress, Rank, Update
 from nmt.training.loss import Loss, draw_forcing_mask
 from nmt.training.optimization import (
     Moment,
@@ -57,13 +57,13 @@ def fit(training: "Training", record: "Record", stop: Callable[[], bool]) -> Pro
         # The first process decides for all.
         seconds, stopped = world.broadcast((record.seconds, stop() or record.is_stopped))
         progress = progress.after_update(update, outcome, seconds, config)
-        due, score = update.is_validated(config), None
+        due, rank = update.is_validated(config), None
         if due or progress.finished:
-            score = world.broadcast(record.validate(update.step))
+            rank = world.broadcast(record.validate(update.step))
             seconds = world.broadcast(record.seconds)
-            progress = progress.after_validation(score, seconds, config, due=due)
+            progress = progress.after_validation(rank, seconds, config, due=due)
         if due or progress.finished or stopped or record.is_old(progress):
-            record.save(progress, score)
+            record.save(progress, rank)
         if progress.finished or stopped:
             break
     return progress
@@ -76,9 +76,9 @@ def validate_start(training: "Training", record: "Record") -> Progress:
     config, world, progress = training.config.training, training.world, training.progress
     if config.start_from is None or progress.step or progress.best is not None:
         return progress
-    score = world.broadcast(record.validate(0))
-    progress = progress.after_validation(score, world.broadcast(record.seconds), config)
-    record.save(progress, score)
+    rank = world.broadcast(record.validate(0))
+    progress = progress.after_validation(rank, world.broadcast(record.seconds), config)
+    record.save(progress, rank)
     return progress
 
 
@@ -296,16 +296,16 @@ class Record:
     def update(self, update: Update, outcome: Outcome, progress: Progress) -> None:
         """After each update. progress: before it."""
 
-    def validate(self, step: int) -> float:
-        """The score of the model as it is now, higher is better."""
-        return 0.0
+    def validate(self, step: int) -> Rank:
+        """The result of the model as it is now."""
+        return Rank(0.0, 0.0)
 
     def is_old(self, progress: Progress) -> bool:
         """Whether the last checkpoint is so old that it is time for another one."""
         return False
 
-    def save(self, progress: Progress, score: float | None) -> None:
-        """Write a checkpoint, with the score of its validation or None."""
+    def save(self, progress: Progress, rank: Rank | None) -> None:
+        """Write a checkpoint, with the result of its validation or None."""
 
     def end(self, progress: Progress, choice: str | None) -> None:
         """At the end of a finished training. choice: which checkpoint is used, for the user."""

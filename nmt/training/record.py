@@ -18,7 +18,7 @@ from nmt.report import curves
 from nmt.run.checkpoint import step_of
 from nmt.run.folder import CURVES_FILE, JOURNAL_FILE, open_checkpoints
 from nmt.run.journal import Journal
-from nmt.run.progress import Outcome, Progress, Update
+from nmt.run.progress import Outcome, Progress, Rank, Update
 from nmt.training.loop import Record, Training
 from nmt.training.validation import Validation, Validator
 
@@ -210,7 +210,7 @@ class RunRecord(Record):
             self._n_tokens, self._interval_start = 0, self.seconds
         self._tell(event)
 
-    def validate(self, step: int) -> float:
+    def validate(self, step: int) -> Rank:
         start = self.seconds
         self.model.eval()
         result = self._validator.validate()
@@ -226,16 +226,16 @@ class RunRecord(Record):
         minutes = self.config.training.checkpoint_minutes
         return minutes is not None and progress.seconds - self._saved_seconds >= 60 * minutes
 
-    def save(self, progress: Progress, score: float | None) -> None:
+    def save(self, progress: Progress, rank: Rank | None) -> None:
         training, self._saved_seconds = self.training, progress.seconds
         averaged = None if self.model is training.model else self.model
         self.checkpoints.save(
-            progress, training.model, training.optimizer, score=score, averaged=averaged
+            progress, training.model, training.optimizer, rank=rank, averaged=averaged
         )
         path, best = self.checkpoints.find("last"), self.checkpoints.find("best")
         assert path is not None
         self._tell(CheckpointEvent(progress.step, path, path == best))
-        if score is None:  # without a validation, the picture lacks the last updates
+        if rank is None:  # without a validation, the picture lacks the last updates
             self._draw_curves()
 
     def end(self, progress: Progress, choice: str | None) -> None:

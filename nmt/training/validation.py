@@ -36,6 +36,7 @@ from nmt.run.folder import (
 )
 from nmt.run.journal import Journal
 from nmt.run.load import load_model
+from nmt.run.progress import Rank
 from nmt.training.loss import Loss
 
 N_SAMPLES = 3  # sentences of the dev set shown at each validation
@@ -83,12 +84,12 @@ class Validation:
     def figures(self) -> dict[str, float]:
         return {"loss": self.loss, "perplexity": self.perplexity, **self.scores}
 
-    def rank(self, metric: str) -> float:
-        """The value by which `training.metric` ranks checkpoints; higher is better."""
+    def rank(self, metric: str) -> Rank:
+        """What `training.metric` ranks checkpoints by."""
         if metric == "loss":
-            return -self.loss
+            return Rank(-self.loss, -self.loss)
         sign = -1 if METRICS[metric].trait("lower_is_better") else 1
-        return sign * self.scores[metric]
+        return Rank(sign * self.scores[metric], -self.loss)
 
     @property
     def scores_text(self) -> str:
@@ -249,7 +250,7 @@ def choose_checkpoint(folder: Path, config: Config, device: torch.device) -> str
         outputs = [translation.text for translation in translator.translate(sources)]
         scores[name] = metric.load()(outputs, references, config.tokenizer.lowercase)
     sign = -1 if metric.trait("lower_is_better") else 1
-    # The first of equals, which the validations prefer.
+    # The first of equals, which has the lower loss.
     best = max(scores, key=lambda name: sign * scores[name])
     checkpoints.prefer(best)
     step, seconds = max(step_of(name) for name in names), time.monotonic() - start_time

@@ -17,7 +17,7 @@ from nmt.files import CHECKSUMS_FILE
 from nmt.run.checkpoint import Checkpoints
 from nmt.run.folder import build_model, create_run
 from nmt.run.load import load_translator
-from nmt.run.progress import Progress
+from nmt.run.progress import Progress, Rank
 from tests import toy
 
 SIZES = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 8}}
@@ -30,10 +30,10 @@ def make_run(folder: Path, prepared: Path, config: Config, seed: int) -> Path:
     create_run(folder, config, prepared)
     model = build_model(folder, config)
     checkpoints, optimizer = Checkpoints(folder), torch.optim.SGD(model.parameters())
-    checkpoints.save(Progress(step=1), model, optimizer, score=1.0)
+    checkpoints.save(Progress(step=1), model, optimizer, rank=Rank(1.0, -1.0))
     for parameter in model.parameters():
         parameter.data.mul_(3)
-    checkpoints.save(Progress(step=2), model, optimizer, score=0.0)
+    checkpoints.save(Progress(step=2), model, optimizer, rank=Rank(0.0, -1.0))
     return folder
 
 

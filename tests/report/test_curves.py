@@ -49,10 +49,10 @@ JOURNAL = [
     validation(200, 2.0, 20.0),
     train(250, 2.0),
     train(300, 1.5),
-    validation(300, 2.5, 25.0),
+    validation(300, 3.0, 25.0),
     train(350, 1.0),
     train(400, 0.5),
-    validation(400, 3.0, 25.0),
+    validation(400, 2.5, 25.0),
 ]
 
 
@@ -82,7 +82,7 @@ def test_the_curves_have_all_values_of_the_journal(draw: Draw) -> None:
     assert dict(shown["training"]) == pytest.approx(
         dict(zip(steps, (5.0, 4.0, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5), strict=True))
     )
-    assert shown["dev set"] == [(100, 4.5), (200, 2.0), (300, 2.5), (400, 3.0)]
+    assert shown["dev set"] == [(100, 4.5), (200, 2.0), (300, 3.0), (400, 2.5)]
     assert lines_of(bleu)["dev set"] == [(100, 3.0), (200, 20.0), (300, 25.0), (400, 25.0)]
     assert lines_of(rate)["training"] == [(step, 0.001 / step) for step in steps]
 
@@ -110,9 +110,9 @@ def test_titles_and_labels(draw: Draw) -> None:
     [
         (
             "bleu",
-            300,
-            "best: step 300, BLEU 25.0, dev loss 2.50",
-        ),  # the first of two that are equal, as in training
+            400,
+            "best: step 400, BLEU 25.0, dev loss 2.50",
+        ),  # of two that are equal, the one with the lower loss, as in training
         ("loss", 200, "best: step 200, BLEU 20.0, dev loss 2.00"),
     ],
 )
@@ -137,7 +137,7 @@ def test_values_that_are_no_finite_number_are_left_out(draw: Draw) -> None:
     step, value = lines_of(loss)["training"][-1]
     assert step == 450
     assert value == pytest.approx(log(2))
-    assert lines_of(loss)["dev set"][-1] == (400, 3.0)
+    assert lines_of(loss)["dev set"][-1] == (400, 2.5)
     assert lines_of(rate)["training"][-2:] == [(400, 0.001 / 400), (500, 0.001 / 500)]
 
 

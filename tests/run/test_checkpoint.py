@@ -13,6 +13,7 @@ from torch.optim import AdamW
 from nmt.config.parts import PointerName
 from nmt.config.schema import ModelConfig
 from nmt.errors import CheckpointError
+from nmt.files import read_json, write_json
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run import checkpoint
 from nmt.run.checkpoint import (
@@ -23,7 +24,7 @@ from nmt.run.checkpoint import (
     read_progress,
     save_weights,
 )
-from nmt.run.progress import Progress
+from nmt.run.progress import Progress, Rank
 
 
 def make() -> tuple[nn.Module, AdamW]:
@@ -35,8 +36,9 @@ def make() -> tuple[nn.Module, AdamW]:
     return model, optimizer
 
 
-def save(run: Path, step: int, score: float | None = None, **keep: int) -> None:
-    Checkpoints(run, **keep).save(Progress(step=step), *make(), score=score)
+def save(run: Path, step: int, score: float | None = None, loss: float = 1.0, **keep: int) -> None:
+    rank = None if score is None else Rank(score, -loss)
+    Checkpoints(run, **keep).save(Progress(step=step), *make(), rank=rank)
 
 
 def names(run: Path) -> set[str]:
@@ -63,7 +65,7 @@ def test_a_model_and_its_optimizer_are_restored(options: dict[str, Any], tmp_pat
     ).sum().backward()
     optimizer.step()
     progress = Progress(step=12, epoch=1, batch=3, best=4.5, stale=2, seconds=6.5)
-    Checkpoints(tmp_path).save(progress, model, optimizer, score=4.5)
+    Checkpoints(tmp_path).save(progress, model, optimizer, rank=Rank(4.5, -1.0))
     folder = tmp_path / "checkpoints" / "step-00000012"
     assert Checkpoints(tmp_path).find("last") == folder == Checkpoints(tmp_path).find("best")
     assert load_training(folder, other, other_optimizer, None) == progress
@@ -96,6 +98,26 @@ def test_keep_best_and_keep_last(tmp_path: Path) -> None:
     assert {name for name in names(tmp_path) if name.startswith("step")} == {
         f"step-0000000{step}" for step in (2, 3, 4, 5)
     }
+
+
+def test_of_equal_scores_the_lower_loss_is_better(tmp_path: Path) -> None:
+    """BLEU is 0 in all validations of a model whose targets are single words."""
+    for step, loss in enumerate([3.0, 2.0, 1.5, 1.5, 2.5], start=1):
+        save(tmp_path, step, 0.0, loss, keep_best=3)
+    checkpoints = Checkpoints(tmp_path, keep_best=3)
+    assert [kept.step for kept in checkpoints.kept("best")] == [3, 4, 2]
+    for loss, is_best in ((1.6, False), (1.4, True)):
+        assert checkpoints.add_average(5, make()[0], Rank(0.0, -loss)) == is_best
+
+
+def test_a_checkpoint_of_an_earlier_version_has_no_loss(tmp_path: Path) -> None:
+    for step, score in ((1, 2.0), (2, 1.0)):
+        save(tmp_path, step, score, keep_best=2)
+    path = tmp_path / "checkpoints" / "best.json"
+    value = read_json(path)
+    write_json(path, {**value, "kept": [{**kept, "loss": None} for kept in value["kept"]]})
+    save(tmp_path, 3, 1.0, keep_best=3)
+    assert [kept.step for kept in Checkpoints(tmp_path).kept("best")] == [1, 3, 2]
 
 
 def test_a_checkpoint_without_a_validation_displaces_no_other_for_good(tmp_path: Path) -> None:
@@ -136,7 +158,7 @@ def test_translation_loads_the_moving_average_and_resuming_the_raw_weights(tmp_p
 def test_the_average_is_used_if_it_is_better(tmp_path: Path, score: float, best: str) -> None:
     for step, its_score in ((1, 1.0), (2, 3.0), (3, 2.0)):
         save(tmp_path, step, its_score, keep_best=3)
-    Checkpoints(tmp_path, keep_best=3).add_average(3, make()[0], score)
+    Checkpoints(tmp_path, keep_best=3).add_average(3, make()[0], Rank(score, -1.0))
     assert find(tmp_path, "best") == best
     assert find(tmp_path, "last") == "step-00000003"
 
@@ -153,7 +175,7 @@ def test_a_second_average_replaces_the_first_only_if_it_is_better(
     bias = model.get_parameter("0.bias")
     for value, its_score, expected in ((5.0, 9.0, True), (6.0, score, is_best)):
         bias.data.fill_(value)
-        assert checkpoints.add_average(2, model, its_score) == expected
+        assert checkpoints.add_average(2, model, Rank(its_score, -1.0)) == expected
     assert [kept.score for kept in checkpoints.kept("best")] == [max(score, 9.0), 2.0, 1.0]
     load_weights(tmp_path / "checkpoints" / find(tmp_path, "best"), model)
     assert (bias == weight).all()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nmt.config.schema import TrainingConfig
 from nmt.errors import TrainingError
-from nmt.run.progress import Interval, Outcome, Progress, Update
+from nmt.run.progress import Interval, Outcome, Progress, Rank, Update
 
 
 def after_update(
@@ -78,7 +78,7 @@ def test_each_limit_ends_a_training(
 
 def test_max_minutes_leaves_time_for_the_last_validation() -> None:
     progress = after_update(Progress(), seconds=20, max_minutes=1).after_validation(
-        1.0, 30, TrainingConfig(max_minutes=1)
+        Rank(1.0, -1.0), 30, TrainingConfig(max_minutes=1)
     )
     assert (progress.seconds, progress.validation_seconds, progress.finished) == (30, 10, None)
     assert after_update(progress, seconds=49, max_minutes=1).finished is None
@@ -88,7 +88,7 @@ def test_max_minutes_leaves_time_for_the_last_validation() -> None:
     )
     # No further update and validation where there is no time for both.
     progress = after_update(progress, seconds=45, max_minutes=1).after_validation(
-        2.0, 54, TrainingConfig(max_minutes=1)
+        Rank(2.0, -1.0), 54, TrainingConfig(max_minutes=1)
     )
     assert progress.finished == "training.max_minutes=1 is reached"
 
@@ -136,10 +136,19 @@ def test_validations_without_improvement_lower_the_rate_and_end_the_training() -
     )
     progress, seen = Progress(), []
     for score in (1.0, 3.0, 3.0, 2.0, 1.0):
-        progress = progress.after_validation(score, 1.0, config)
+        progress = progress.after_validation(Rank(score, -1.0), 1.0, config)
         seen.append((progress.best, progress.stale, progress.reductions))
     assert seen == [(1.0, 0, 0), (3.0, 0, 0), (3.0, 1, 0), (3.0, 2, 1), (3.0, 3, 1)]
     assert progress.finished == "no improvement in training.patience=3 validations"
+
+
+def test_with_equal_scores_a_lower_loss_is_an_improvement() -> None:
+    """BLEU is 0 in all validations of a model whose targets are single words."""
+    progress, seen = Progress(), []
+    for loss in (3.0, 2.0, 2.5, 2.0, 1.0):
+        progress = progress.after_validation(Rank(0.0, -loss), 1.0, TrainingConfig(patience=3))
+        seen.append((progress.best_loss, progress.stale))
+    assert seen == [(3.0, 0), (2.0, 0), (2.0, 1), (2.0, 2), (1.0, 0)]
 
 
 def test_a_validation_because_the_training_ends_is_not_judged() -> None:
@@ -147,7 +156,7 @@ def test_a_validation_because_the_training_ends_is_not_judged() -> None:
         learning_rate={"schedule": "plateau", "patience": 1}, patience=2, max_steps=3
     )
     progress = Progress(step=3, best=2.0, stale=1, reductions=1)
-    after = progress.after_validation(1.0, 5.0, config, due=False)
+    after = progress.after_validation(Rank(1.0, -1.0), 5.0, config, due=False)
     assert (after.best, after.stale, after.reductions) == (2.0, 1, 1)
     assert (after.seconds, after.validation_seconds, after.finished) == (
         5.0,

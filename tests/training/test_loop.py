@@ -23,7 +23,7 @@ from nmt.device import supports_mixed_precision
 from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import Checkpoints, load_training, read_progress
-from nmt.run.progress import Outcome, Progress, Update
+from nmt.run.progress import Outcome, Progress, Rank, Update
 from nmt.training.loop import Record, Training, World, add_gradients, fit, train_step
 from nmt.training.loss import Loss
 from nmt.training.optimization import OPTIMIZERS
@@ -78,16 +78,16 @@ class Listing(Record):
     def __init__(self, scores: Sequence[float] = ()) -> None:
         self.scores = iter(scores)
         self.outcomes: list[Outcome] = []
-        self.saved: list[tuple[Progress, float | None]] = []
+        self.saved: list[tuple[Progress, Rank | None]] = []
 
     def update(self, update: Update, outcome: Outcome, progress: Progress) -> None:
         self.outcomes.append(outcome)
 
-    def validate(self, step: int) -> float:
-        return next(self.scores, float(step))
+    def validate(self, step: int) -> Rank:
+        return Rank(next(self.scores, float(step)), -1.0)
 
-    def save(self, progress: Progress, score: float | None) -> None:
-        self.saved.append((progress, score))
+    def save(self, progress: Progress, rank: Rank | None) -> None:
+        self.saved.append((progress, rank))
 
 
 def never() -> bool:
@@ -199,8 +199,8 @@ def test_a_resumed_training_equals_an_uninterrupted_one(
             training.progress = load_training(last, training.model, training.optimizer, None)
 
         class Saving(Listing):
-            def save(self, progress: Progress, score: float | None) -> None:
-                checkpoints.save(progress, training.model, training.optimizer, score=score)
+            def save(self, progress: Progress, rank: Rank | None) -> None:
+                checkpoints.save(progress, training.model, training.optimizer, rank=rank)
 
         n_updates, record = count(1), Saving()
         return training, fit(training, record, lambda: next(n_updates) == stop), record.outcomes
@@ -324,9 +324,9 @@ class Clocked(Listing):
         super().update(update, outcome, progress)
         self.now += self.update_seconds
 
-    def validate(self, step: int) -> float:
+    def validate(self, step: int) -> Rank:
         self.now += 3
-        return 1.0
+        return Rank(1.0, -1.0)
 
     def is_old(self, progress: Progress) -> bool:
         saved = self.saved[-1][0].seconds if self.saved else 0
@@ -338,7 +338,7 @@ def test_checkpoints_are_also_saved_by_the_clock() -> None:
     config = make_config(training={"max_steps": 12, "validate_every": 5, "epochs": 9})
     record = Clocked(30)
     fit(make_training(config), record, never)
-    saved = [(progress.step, score) for progress, score in record.saved]
+    saved = [(progress.step, rank and rank.score) for progress, rank in record.saved]
     assert saved == [
         (2, None),
         (4, None),
@@ -374,7 +374,7 @@ def test_a_rate_that_lasts_for_the_training_ends_with_max_minutes(schedule: str)
 
 
 def test_all_processes_follow_the_first() -> None:
-    received = iter([(15.0, False), (30.0, False), (55.0, False), 1.0, 60.0])
+    received = iter([(15.0, False), (30.0, False), (55.0, False), Rank(1.0, -1.0), 60.0])
 
     class Second(World):
         def broadcast(self, value: Any) -> Any:
