@@ -278,9 +278,11 @@ def _shard_stems(stem: Path, count: int) -> list[Path]:
 def restore_texts(
     sentences: Sequences, tokenizer: Tokenizer, vocabulary: Vocabulary
 ) -> Iterator[str]:
-    """Encoded sentences as text, with <unk> for unknown words."""
+    """Encoded sentences as text, with <unk> for unknown words, and without tags."""
+    tags = vocabulary.tag_ids
     for i in range(len(sentences)):
-        yield tokenizer.join(vocabulary.tokens(sentences[i].tolist()))
+        ids = (index for index in sentences[i].tolist() if index not in tags)
+        yield tokenizer.join(vocabulary.tokens(ids))
 
 
 def restore_pairs(

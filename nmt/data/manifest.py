@@ -29,6 +29,8 @@ from nmt.text.tokenizers import SIDES, Side
 MANIFEST = "manifest.json"
 FORMAT = "nmt prepared data"
 FORMAT_VERSION = 1
+# The origins of training pairs that no model has made.
+ORIGINAL, SWAPPED = "original", "swapped"
 SECTIONS = ("data", "tokenizer", "vocabulary")  # of the configuration, which the data depends on
 
 # All files that a prepared folder can hold, and shards. `nmt prepare` never replaces a folder that
@@ -69,6 +71,17 @@ class _Vocabulary(BaseModel):
     size: int
 
 
+class _Part(BaseModel):
+    origin: str
+    pairs: int
+    repeat: int
+
+
+class _Augmentation(BaseModel):
+    parts: list[_Part] = Field(min_length=1)
+    swapped_pairs: int = 0
+
+
 class _Manifest(BaseModel):  # what is used of one
     inputs: list[Input]
     config: dict[str, Any]
@@ -78,6 +91,7 @@ class _Manifest(BaseModel):  # what is used of one
     vocabulary: dict[Side, _Vocabulary] = Field(min_length=2)
     tokenizers: dict[Side, str] = Field(min_length=2)
     splits: dict[str, _Split]
+    augmentation: _Augmentation | None = None
 
 
 def is_prepared_file(name: str) -> bool:
@@ -100,15 +114,56 @@ def load_manifest(folder: Path) -> dict[str, Any]:
         _Manifest.model_validate(manifest, strict=True)
         if others := [name for name in manifest["files"] if not is_prepared_file(name)]:
             raise ValueError(f"{others[0]!r} is no file of prepared data")
+        n_pairs = sum(part["pairs"] * part["repeat"] for part in training_parts(manifest))
+        if n_pairs != manifest["splits"]["train"]["pairs"]:
+            raise ValueError(f"its parts of the training data have {n_pairs} pairs")
     except (FileNotFoundError, NotADirectoryError):
         raise DataError(
             f"{folder}: no prepared data here; run `nmt prepare -c ...` first"
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, KeyError) as error:
         pass_on_lack_of_memory(error)
         reason = first_problem(error) if isinstance(error, ValidationError) else error
         raise DataError(f"{path}: damaged ({reason}); {PREPARE_AGAIN}") from None
     return manifest
+
+
+def training_parts(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What the training pairs are. The parts stand in their order, each `repeat` times.
+
+    Each has an `origin`: "original" pairs come from the inputs, all others from models, except for
+    those that are "swapped", with their sides exchanged, or "not recorded". `nmt augment` records
+    more of the pairs that it adds.
+    """
+    train = {"origin": ORIGINAL, "pairs": manifest["splits"]["train"]["pairs"], "repeat": 1}
+    augmentation = manifest.get("augmentation") or {"parts": [train]}
+    parts = [*augmentation["parts"]]
+    # nmt 0.1 called all pairs of an augmented folder original, with the runs of all its parts.
+    if parts[0].get("runs"):
+        parts[0] = {**parts[0], "origin": "not recorded"}
+    # It could also add all pairs with their sides exchanged.
+    if n_swapped := augmentation.get("swapped_pairs"):
+        parts.append({"origin": SWAPPED, "pairs": n_swapped, "repeat": 1})
+    return parts
+
+
+def original_ranges(folder: Path, manifest: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """The ranges (first, end) of the original training pairs, each pair once.
+
+    Raises:
+        DataError: there are none, or it is not recorded which they are.
+    """
+    start, ranges = 0, []
+    for part in training_parts(manifest):
+        if part["origin"] == ORIGINAL and part["repeat"]:
+            ranges.append((start, start + part["pairs"]))
+        start += part["pairs"] * part["repeat"]
+    if not ranges:
+        raise DataError(
+            f"{folder}: has no pairs that are recorded as original, not as made by `nmt augment`; "
+            "use the folder that `nmt prepare` wrote"
+        )
+    return ranges
 
 
 def prepared_config(folder: Path, manifest: Mapping[str, Any]) -> Config:

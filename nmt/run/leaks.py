@@ -7,7 +7,7 @@ from typing import Any
 
 from nmt.config.schema import Config
 from nmt.data.corpus import Corpus, read_sentences, restore_pairs
-from nmt.data.manifest import check_files, load_manifest, prepared_config
+from nmt.data.manifest import check_files, load_manifest, original_ranges, prepared_config
 from nmt.data.reading import Pair
 from nmt.data.splitting import sentence_key
 from nmt.errors import CheckpointError, DataError
@@ -84,8 +84,15 @@ class PreparedData:
         )
 
     def pairs(self) -> Iterator[Pair]:
-        """The training pairs as text, with <unk> for unknown words."""
+        """The training pairs as text, see `restore_texts`."""
         return restore_pairs(self.corpus, self.tokenizers, self.vocabularies)
+
+    def original_pairs(self) -> Iterator[Pair]:
+        """Those of `pairs` that no model has made, each once. Raises: DataError if there are
+        none.
+        """
+        corpus = self.corpus.selection(original_ranges(self.folder, self.manifest))
+        return restore_pairs(corpus, self.tokenizers, self.vocabularies)
 
 
 def check_teacher(run: Path, data: PreparedData, direction: str, known: HeldOut) -> None:

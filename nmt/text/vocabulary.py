@@ -97,6 +97,11 @@ class Vocabulary:
         """How often each id is in the training data, in the order of the ids."""
         return self._counts
 
+    @property
+    def tag_ids(self) -> frozenset[int]:
+        """The ids of the tags: no training text contains them."""
+        return frozenset(i for i in range(len(SPECIALS), len(self)) if not self._counts[i])
+
     def ids(self, tokens: Iterable[str]) -> list[int]:
         """UNK for unknown tokens. A text token spelled "<pad>" is unknown too, never a special
         id.

@@ -22,7 +22,14 @@ from nmt.commands.options import (
 )
 from nmt.commands.prepare import existing_manifest
 from nmt.data.corpus import Corpus, encode_pairs
-from nmt.data.manifest import Input, check_files, write_manifest
+from nmt.data.manifest import (
+    ORIGINAL,
+    SWAPPED,
+    Input,
+    check_files,
+    training_parts,
+    write_manifest,
+)
 from nmt.data.splitting import fingerprint
 from nmt.data.workers import peak_memory
 from nmt.device import set_up_device
@@ -31,7 +38,6 @@ from nmt.extras.augment.pairs import (
     BACK_TRANSLATION,
     BACKWARD,
     FORWARD,
-    ORIGINAL,
     ORIGINS,
     SELF_TRAINING,
     Task,
@@ -123,6 +129,7 @@ class AugmentOptions:
             "--repeat",
             help=(
                 "How often to use the pairs of one kind, such as original=2; 0 leaves them out. "
+                "original: all pairs of PREPARED. "
                 f"May be repeated. Kinds: {', '.join(ORIGINS)}."
             ),
             metavar="ORIGIN=N",
@@ -245,6 +252,11 @@ def run(options: AugmentOptions) -> dict[str, Any]:
                 f"{teacher}: its vocabularies differ from those of {original.folder}; a teacher "
                 "needs the same"
             )
+    if teachers and SWAPPED in (part["origin"] for part in training_parts(original.manifest)):
+        raise DataError(
+            f"{original.folder}: has pairs of both directions, but a teacher translates in one; "
+            "use the folder that `nmt prepare` wrote"
+        )
     described = describe(teachers)
     request = {
         "original": original.manifest["content"],
@@ -324,7 +336,7 @@ def _plan_tasks(options: AugmentOptions, original: PreparedData, known: HeldOut)
         groups = [members] if options.ensemble and members else [[member] for member in members]
         texts: dict[str, Iterable[str]] = {}
         if groups:
-            texts[from_pairs] = (pair[side] for pair in original.pairs())
+            texts[from_pairs] = (pair[side] for pair in original.original_pairs())
         if path is not None:
             texts[from_text] = map(original.tokenizers[side].normalize, read_text_lines(path))
         for origin in (origin for origin in texts if options.counts[origin]):
@@ -346,28 +358,29 @@ def _write_pairs(
     for name in original.manifest["files"]:
         if not name.startswith(("train.", "train-")):  # shards, too
             shutil.copyfile(original.folder / name, folder / name)
-    parts = [(original.corpus, counts[ORIGINAL])]
-    earlier_parts = original.manifest.get("augmentation", {}).get("parts", [])
-    facts = [
-        {
-            "origin": ORIGINAL,
-            "pairs": len(original.corpus),
-            "repeat": counts[ORIGINAL],
-            "runs": [member for part in earlier_parts for member in part["runs"]],
-        }
-    ]
+    parts: list[tuple[Corpus, int]] = []
+    facts: list[dict[str, Any]] = []
+    end = 0
+    for part in training_parts(original.manifest):
+        start, end = end, end + part["pairs"] * part["repeat"]
+        if start < end:
+            parts.append((original.corpus.selection([(start, end)]), counts[ORIGINAL]))
+        facts.append({"runs": [], **part, "repeat": part["repeat"] * counts[ORIGINAL]})
     known_pairs = original.pairs() if counts[ORIGINAL] else ()
     known = {fingerprint("\t".join(pair)): "copy of an original pair" for pair in known_pairs}
     for task in tasks:
         pairs = synthetic_pairs(task, original, known)
-        task_tag = tag if task.origin == BACK_TRANSLATION else None
-        corpus = encode_pairs(pairs, original.tokenizers, original.vocabularies, task_tag)
+        is_tagged = tag is not None and task.origin == BACK_TRANSLATION
+        corpus = encode_pairs(
+            pairs, original.tokenizers, original.vocabularies, tag if is_tagged else None
+        )
         parts.append((corpus, counts[task.origin]))
         part = {
             "origin": task.origin,
             "sentences": len(corpus) + task.dropped.total(),
             "dropped": dict(task.dropped),
             "pairs": len(corpus),
+            **({"tag": options.tag} if is_tagged else {}),
         }
         facts.append({**part, "repeat": counts[task.origin], **task.facts})
     if not any(len(corpus) * count for corpus, count in parts):
@@ -409,8 +422,8 @@ def summary(manifest: Mapping[str, Any]) -> str:
         pairs = f"{part['pairs']:,} pairs"
         if part["repeat"] != 1:
             pairs += f", {part['repeat']} times"
-        if part["origin"] == ORIGINAL:
-            rows.append((ORIGINAL, pairs))
+        if part["origin"] not in ORIGINS[1:]:
+            rows.append((part["origin"], pairs))
             continue
         runs = " + ".join(each["run"] for each in part["runs"])
         rows.append((part["origin"], f"{runs}: {part['sentences']:,} sentences, {pairs}"))

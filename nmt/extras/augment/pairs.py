@@ -42,7 +42,7 @@ from nmt.data.corpus import (
     SequencesWriter,
     pack_soft_targets,
 )
-from nmt.data.manifest import load_manifest
+from nmt.data.manifest import ORIGINAL, load_manifest
 from nmt.data.reading import Pair
 from nmt.data.splitting import fingerprint, sentence_key
 from nmt.decoding.batch_runner import TooLargeError
@@ -59,8 +59,8 @@ from nmt.run.load import build_translator, find_run_and_checkpoint
 from nmt.text.tokenizers import SIDES
 from nmt.text.vocabulary import SPECIALS, UNK
 
-# The origins of training pairs.
-ORIGINAL, FORWARD, BACKWARD = "original", "forward", "backward"
+# The origins of training pairs, beside those of `nmt prepare`.
+FORWARD, BACKWARD = "forward", "backward"
 SELF_TRAINING, BACK_TRANSLATION = "self-training", "back-translation"
 ORIGINS = (ORIGINAL, FORWARD, BACKWARD, SELF_TRAINING, BACK_TRANSLATION)
 HELD_OUT = "in dev or test"  # why a sentence is not translated, or a pair is dropped

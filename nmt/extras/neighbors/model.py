@@ -33,6 +33,7 @@ from nmt.run.folder import load_tokenizers, load_vocabularies
 
 NEIGHBORS_FILE = "neighbors.tsv"
 HEADER = "source\ttarget"
+ADVICE = "write a source, a tab and a target in each line, in UTF-8"
 MAX_BYTES = 1 << 30
 # With a feature; more frequent features are not used: they say little and take the most time.
 MAX_SENTENCES = 1 << 14
@@ -48,17 +49,14 @@ def save_pairs(path: Path, pairs: Iterable[Pair]) -> None:
 
 
 def load_pairs(path: Path) -> list[Pair]:
-    """Raises: DataError if the file cannot be read, or a line is damaged (the message names it)."""
-    header, *lines = read_lines(path, advice="run `nmt neighbors` again", max_bytes=MAX_BYTES) or [
-        ""
-    ]
-    if header != HEADER:
-        raise DataError(
-            f"{path}, line 1: expected {HEADER!r}, found {header!r}; run `nmt neighbors` again"
-        )
+    """The pairs of a table, which nmt or a user has written; the header line may be missing.
+
+    Raises:
+        DataError: the file cannot be read, has no pairs, or a line is none (the message names it).
+    """
     pairs: list[Pair] = []
-    for number, line in enumerate(lines, 2):
-        if line.strip():
+    for number, line in enumerate(read_lines(path, advice=ADVICE, max_bytes=MAX_BYTES), 1):
+        if line.strip() and (number, line) != (1, HEADER):
             src, tab, tgt = line.partition("\t")
             if not tab or not src.strip() or not tgt.strip() or "\t" in tgt:
                 raise DataError(
@@ -66,6 +64,8 @@ def load_pairs(path: Path) -> list[Pair]:
                     f"between, found {line!r}"
                 )
             pairs.append((src, tgt))
+    if not pairs:
+        raise DataError(f"{path}: has no pairs; {ADVICE}")
     warn_if_changed(path)
     return pairs
 
@@ -108,7 +108,8 @@ class NeighborMemory:
 
     Attributes:
         memory: of the model.
-        keys: [B, N, R], the readout's vectors at the tokens of similar pairs; padded.
+        keys: [B, N, R], the readout's vectors at the tokens of similar pairs; padded. In float64:
+            of close vectors, the digits of float32 cancel in q^2 + k^2 - 2 q k.
         squares: [B, N], the mean squares of the keys; infinite on padding.
         values: [B, N], the ids of these tokens.
     """
@@ -234,6 +235,7 @@ class NeighborModel(TranslationModel):
         for places, some in zip(padded, rows, strict=True):
             places[: len(some)] = torch.from_numpy(some)
         padded = padded.to(src.device)
+        keys = keys.to(torch.float32 if src.device.type == "mps" else torch.float64)  # MPS has none
         squares = keys.square().mean(1)[padded].masked_fill(padded < 0, float("inf"))
         return NeighborMemory(
             self.fast_model.encode(src, src_lengths), keys[padded], squares, values[padded]
@@ -270,12 +272,12 @@ class NeighborModel(TranslationModel):
         """
         output = self.fast_model.step(ids, state, memory.memory)
         vectors = output.vector[:, : self.key_size]
-        queries = vectors.unflatten(0, (len(memory.keys), -1))  # [B, K, R]
+        queries = vectors.unflatten(0, (len(memory.keys), -1)).to(memory.keys.dtype)  # [B, K, R]
         products = queries @ memory.keys.transpose(1, 2) / self.key_size
         squares = queries.square().mean(2, keepdim=True) + memory.squares.unsqueeze(1)
         distances = squares - 2 * products  # [B, K, N]
         nearest = distances.clamp(min=0).topk(min(MAX_KEYS, distances.shape[2]), largest=False)
-        relative = nearest.values / self.options.distance
+        relative = (nearest.values / self.options.distance).to(vectors.dtype)
         closeness = (1 - relative[..., :1]).clamp(min=0)  # 0 if there are no keys
         weight = self.options.weight * closeness  # [B, K, 1]
         probabilities = torch.where(weight > 0, weight * (-relative / TEMPERATURE).softmax(2), 0)

@@ -7,6 +7,8 @@ from typing import Any
 
 import yaml
 
+from nmt.data.manifest import ORIGINAL
+
 METRIC_TYPES = {"BLEU": "bleu", "chrF": "chrf", "chrF++": "chrf", "TER": "ter"}  # as hubs call them
 NO_LICENSE = (
     "The owner has not stated a license. The license of the training data may also "
@@ -161,7 +163,10 @@ def _data(data: Mapping[str, Any]) -> str:
     if data["url"]:
         rows.append(f"- from <{data['url']}>")
     pairs = ", ".join(f"{count:,} for {name}" for name, count in data["pairs"].items())
-    augmented = " A part of the training pairs is synthetic." if data["augmented"] else ""
+    augmented = ""
+    if [*data["origins"]] != [ORIGINAL]:
+        origins = ", ".join(f"{count:,} {origin}" for origin, count in data["origins"].items())
+        augmented = f" A part of the training pairs is synthetic: {origins}."
     content = f"Prepared data with this content: `{data['content']}`."
     return "\n".join([*rows, f"\nSentence pairs: {pairs}.{augmented} {content}"])
 

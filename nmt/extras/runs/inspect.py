@@ -2,7 +2,8 @@
 
 import json
 import warnings
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from math import isfinite, log
@@ -15,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from nmt.commands.options import JsonOption, RunOrBundleArgument, to_json
 from nmt.config.load import differences
 from nmt.config.schema import Config
-from nmt.data.manifest import load_manifest
+from nmt.data.manifest import load_manifest, training_parts
 from nmt.errors import CheckpointError, NmtError, NmtWarning, printable
 from nmt.extras.runs.card import model_card
 from nmt.model.seq2seq import parameters_by_part
@@ -166,6 +167,7 @@ def read_facts(folder: Path) -> tuple[Config, dict[str, Any]]:
             "pairs": {name: split["pairs"] for name, split in manifest["splits"].items()},
             "inputs": manifest["inputs"],
             "augmented": "augmentation" in manifest,
+            "origins": _origins(manifest),
         },
         "vocabulary": {
             side: {**manifest["vocabulary"][side], "tokenizer": manifest["tokenizers"][side]}
@@ -196,6 +198,14 @@ def read_facts(folder: Path) -> tuple[Config, dict[str, Any]]:
             ),
         },
     }
+
+
+def _origins(manifest: Mapping[str, Any]) -> dict[str, int]:
+    """How many training pairs of each origin there are."""
+    origins: Counter[str] = Counter()
+    for part in training_parts(manifest):
+        origins[part["origin"]] += part["pairs"] * part["repeat"]
+    return dict(origins)
 
 
 def _read_events(path: Path) -> list[dict[str, Any]]:
@@ -266,11 +276,14 @@ def _state_rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _data_rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     data, parameters, sizes = facts["data"], facts["parameters"], facts["bytes"]
-    pairs = ", ".join(f"{count:,} {name}" for name, count in data["pairs"].items())
+    pairs, origins = (
+        ", ".join(f"{count:,} {name}" for name, count in data[key].items())
+        for key in ("pairs", "origins")
+    )
     yield (
         "data",
         f"{data['prepared']}, content {data['content'][:HASH_LENGTH]}: {pairs} pairs"
-        f"{', augmented' if data['augmented'] else ''}",
+        f"{f', augmented ({origins})' if data['augmented'] else ''}",
     )
     if data["problem"]:
         yield "", data["problem"]

@@ -21,6 +21,7 @@ from nmt.extras.augment import pairs as module
 from nmt.extras.augment.command import AugmentOptions
 from nmt.extras.augment.pairs import write_shard
 from nmt.extras.neighbors.model import load_pairs
+from nmt.files import write_json
 from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import find_checkpoint
 from nmt.run.journal import Journal
@@ -222,7 +223,6 @@ def test_a_stopped_job_continues_with_the_next_shard(
 
 
 def test_other_text_is_translated_and_tagged(setting: Setting, tmp_path: Path) -> None:
-    original = PreparedData.load(setting.en_de)
     test = (setting.en_de / "test.tgt.txt").read_text(encoding="utf-8").splitlines()
     lines = ["Ja, der  Tag liebt den Tag.", test[0], "", "Ja, der Tag liebt den Tag."]
     with gzip.open(tmp_path / "mono.de.gz", "wt", encoding="utf-8") as file:
@@ -242,16 +242,73 @@ def test_other_text_is_translated_and_tagged(setting: Setting, tmp_path: Path) -
         1,
         1,
     )
-    new_pairs = [*PreparedData.load(tmp_path / "more").pairs()][len(original.corpus) :]
-    tagged = [(src, tgt) for src, tgt in new_pairs if src.startswith("<bt>")]
+    more = PreparedData.load(tmp_path / "more")
+    (mark,) = more.vocabularies[0].tag_ids
+    tagged = [pair for row, pair in enumerate(more.pairs()) if mark in more.corpus.src[row]]
     assert len(tagged) == 3 * parts["back-translation"]["pairs"]
     assert {tgt for _, tgt in tagged} <= {"Ja, der Tag liebt den Tag."}
+    assert not any("bt" in src for src, _ in tagged)
+    assert [part.get("tag") for part in parts.values()] == [None, None, "<bt>"]
     tag = r"--tag <no>: not in the source vocabulary of .*; prepare it with vocabulary\.tags$"
     with pytest.raises(DataError, match=tag):
         setting.augment(tmp_path / "other", **{**text, "tag": "<no>"})
     (tmp_path / "mono.en").write_bytes(b"Yes.\n\xff\n")
     with pytest.raises(DataError, match=r"mono\.en, line 2: not UTF-8"):
         setting.augment(tmp_path / "other", **text)
+
+
+def test_later_calls_know_the_original_pairs(setting: Setting, tmp_path: Path) -> None:
+    """Only these are translated, and `nmt neighbors` stores no others."""
+    original = [*PreparedData.load(setting.en_de).pairs()]
+    (tmp_path / "mono.de").write_text("Ja, der Tag liebt den Tag.\n", encoding="utf-8")
+    calls: list[dict[str, Any]] = [
+        {"backward": None, "repeat": ["original=2"]},
+        {"forward": None, "tgt_text": tmp_path / "mono.de", "tag": "<bt>"},
+        {"backward": None, "repeat": ["original=3"], "set_": ["decoding.method=sampling"]},
+    ]
+    kept, folder = tmp_path / "kept", setting.en_de
+    for number, call in enumerate(calls):
+        new = tmp_path / str(number)
+        given = {"forward": [setting.forward], "backward": [setting.backward], **call}
+        options = AugmentOptions(folder, new, translations=kept, **given)
+        manifest, folder = augment.run(options), new
+    parts = manifest["augmentation"]["parts"]
+    assert [(part["origin"], part["repeat"]) for part in parts] == [
+        ("original", 6),
+        ("forward", 3),
+        ("backward", 3),
+        ("back-translation", 3),
+        ("forward", 1),
+    ]
+    for part in parts[1:]:
+        assert part["sentences"] == (1 if part["origin"] == "back-translation" else len(original))
+    data = PreparedData.load(folder)
+    assert sum(part["pairs"] * part["repeat"] for part in parts) == len(data.corpus)
+    assert [*data.original_pairs()] == original
+    assert [*data.pairs()][: 6 * len(original)] == 6 * original
+    assert "original            170 pairs, 6 times\nforward  " in augment.summary(manifest)
+    options = AugmentOptions(folder, tmp_path / "new", [setting.forward], repeat=["original=0"])
+    augment.run(options)
+    with pytest.raises(DataError, match="new: has no pairs that are recorded as original"):
+        augment.run(AugmentOptions(tmp_path / "new", tmp_path / "newer", [setting.forward]))
+
+
+def test_a_teacher_of_one_direction_does_not_teach_both(setting: Setting, tmp_path: Path) -> None:
+    """As nmt 0.1 could put them together."""
+    both = shutil.copytree(setting.en_de, tmp_path / "both")
+    manifest = load_manifest(both)
+    parts = [{"origin": "original", "pairs": 100, "repeat": 1, "runs": []}]
+    write_json(
+        both / "manifest.json",
+        {**manifest, "augmentation": {"parts": parts, "swapped_pairs": 70}},
+    )
+    options = AugmentOptions(both, tmp_path / "soft", teacher=[setting.forward])
+    with pytest.raises(DataError, match="both: has pairs of both directions, but a teacher"):
+        augment.run(options)
+    manifest = augment.run(AugmentOptions(both, tmp_path / "more", [setting.forward]))
+    new = manifest["augmentation"]["parts"]
+    assert [part["origin"] for part in new] == ["original", "swapped", "forward"]
+    assert new[2]["sentences"] == 100
 
 
 def test_an_ensemble_makes_all_pairs_of_a_distillation(setting: Setting, tmp_path: Path) -> None:

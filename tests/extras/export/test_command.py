@@ -219,6 +219,32 @@ def build_model(**changes: Any) -> Seq2Seq:
     return model
 
 
+@pytest.mark.parametrize("is_training", [False, True])
+def test_the_model_stays_as_it_is(tmp_path: Path, is_training: bool) -> None:
+    model = build_model(encoder={"layers": 2}, dropout=0.5).train(is_training)
+    model.encoder.train()  # a part may have a mode of its own
+    model.tgt_embedding.requires_grad_(False)
+
+    def state() -> list[object]:
+        return [
+            {name: module.training for name, module in model.named_modules()},
+            {name: part.requires_grad for name, part in model.named_parameters()},
+            [*model.state_dict()],
+            [len(module._forward_hooks) for module in model.modules()],
+            torch.get_rng_state().tolist(),
+            torch.is_grad_enabled(),
+        ]
+
+    before, weights = state(), {name: part.clone() for name, part in model.state_dict().items()}
+    export_graphs(model, tmp_path / "encoder.onnx", tmp_path / "step.onnx")
+    assert state() == before
+    torch.testing.assert_close(dict(model.state_dict()), weights, rtol=0, atol=0)
+    export_graphs(model.eval(), tmp_path / "encoder2.onnx", tmp_path / "step2.onnx")
+    for name in ("encoder", "step"):  # dropout is never exported
+        one, other = (tmp_path / f"{name}{end}.onnx" for end in ("", "2"))
+        assert one.stat().st_size == other.stat().st_size
+
+
 def export(model: Seq2Seq, folder: Path) -> Graphs:
     export_graphs(model, folder / "encoder.onnx", folder / "step.onnx")
     return Graph(folder, "encoder.onnx", {}), Graph(folder, "step.onnx", {})

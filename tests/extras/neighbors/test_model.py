@@ -106,6 +106,16 @@ def test_only_the_nearest_keys_count(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(np.exp(log_probs), 0.1 * np.exp(alone) + 0.9, rtol=1e-6)
 
 
+@pytest.mark.parametrize("distance", [1e-8, 1e-10])
+def test_small_distances_are_exact(distance: float) -> None:
+    """In float32, squares and products of close vectors leave an error of 1e-8 and more."""
+    model = make_model().float()
+    neighbor_model = with_neighbors(model, NeighborsConfig(pairs=3, weight=0.9, distance=distance))
+    (log_probs, _), *_ = score_batch(neighbor_model, [SRC[0]], [TGT[0]])
+    (alone, _), *_ = score_batch(model, [SRC[0]], [TGT[0]])
+    np.testing.assert_allclose(np.exp(log_probs), 0.1 * np.exp(alone) + 0.9, rtol=1e-3)
+
+
 def test_a_sentence_alone_has_the_hypotheses_that_it_has_in_a_batch() -> None:
     model, sources, options = with_neighbors(make_model()), make_sources(), DecodingConfig(beam=3)
     together = search(model, sources, options, n_best=3)
@@ -261,11 +271,39 @@ def test_an_ensemble_looks_in_the_pairs_of_its_first_run(
     assert (result.status, result.out, result.err) == (1, "", f"nmt: {text}\n")
 
 
+def test_pairs_that_a_user_writes_stay(trained: Path, tmp_path: Path, nmt: Run) -> None:
+    run = shutil.copytree(trained, tmp_path / "run")
+    path = run / "neighbors.tsv"
+    path.write_text("A dog.\tEin Hund.\n", encoding="utf-8")
+    result = nmt("neighbors", run)
+    message = f"{path}: is not as nmt wrote it, so it may have pairs of yours; rename or delete it"
+    assert (result.status, result.out, result.err) == (1, "", f"nmt: {message}, then repeat\n")
+    assert path.read_text(encoding="utf-8") == "A dog.\tEin Hund.\n"
+    path.unlink()
+    assert nmt("neighbors", run).status == 0
+    assert path.read_bytes() == (trained / "neighbors.tsv").read_bytes()
+
+
+@pytest.mark.parametrize("header", ["", f"{HEADER}\n"])
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("rest", ["", "\n", "\n\n \n"])
+def test_a_table_that_a_user_writes(
+    tmp_path: Path, header: str, ends: str, mark: str, rest: str
+) -> None:
+    path = tmp_path / "neighbors.tsv"
+    text = f"{mark}{header}A dog.\tEin Hund.\n\nA cat.\tEine Katze.{rest}"
+    path.write_bytes(text.replace("\n", ends).encode())
+    assert load_pairs(path) == [("A dog.", "Ein Hund."), ("A cat.", "Eine Katze.")]
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        ("a\tb\n", "line 1: expected 'source\\ttarget', found 'a\\tb'; run `nmt neighbors` again"),
-        ("", "line 1: expected 'source\\ttarget', found ''; run `nmt neighbors` again"),
+        (
+            "a, b\n",
+            "line 1: expected a source and a target with a tab between, found 'a, b'",
+        ),
         (
             f"{HEADER}\na\tb\n\nc\n",
             "line 4: expected a source and a target with a tab between, found 'c'",
@@ -286,6 +324,14 @@ def test_damaged_files(tmp_path: Path, content: str, problem: str) -> None:
     with pytest.raises(DataError) as error:
         load_pairs(path)
     assert str(error.value) == f"{path}, {problem}"
+
+
+@pytest.mark.parametrize("content", [b"", f"{HEADER}\n".encode(), b"\xef\xbb\xbf\n\n"])
+def test_a_table_without_pairs(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "neighbors.tsv"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=r"neighbors\.tsv: has no pairs; write a source, a tab and"):
+        load_pairs(path)
 
 
 def test_pairs_are_stored_as_they_are(tmp_path: Path) -> None:

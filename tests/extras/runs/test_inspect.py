@@ -29,6 +29,7 @@ FACTS: dict[str, Any] = {
         "url": "https://example.org/pairs.zip",
         "pairs": {"train": 12345, "dev": 10, "test": 20},
         "augmented": False,
+        "origins": {"original": 12345},
         "content": "cd" * 32,
     },
     "evaluations": [],
