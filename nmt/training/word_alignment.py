@@ -280,9 +280,10 @@ class LearnedLexicon:
 
     def added_to(self, trained: LexicalBias) -> "LearnedLexicon":
         """All that the lexicon of a trained model has, as its other weights depend on that, and
-        from this one only the tokens and words that it lacks.
+        from this one only the tokens and words that it has never met.
 
-        Where it has tokens alone, no words are added: its weights know each word by its tokens.
+        It has met the tokens that have a row. Unless its table of words has space left, there may
+        be words that it has met but not stored; so none are added.
 
         Args:
             trained: of the same vocabularies, with at most as many translations of a token.
@@ -297,6 +298,7 @@ class LearnedLexicon:
             n_words = int((trained.word_keys != LAST_KEY).sum())
             rows = slice(first_word, first_word + n_words)
             is_new = ~torch.isin(self.words.keys, trained.word_keys)
+            is_new &= n_words < trained.n_words
             words = WholeWords(
                 self.words.tokens,
                 torch.cat([trained.word_keys[:n_words], self.words.keys[is_new]]),

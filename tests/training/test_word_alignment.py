@@ -265,9 +265,12 @@ def test_a_trained_lexicon_is_kept_and_gets_the_words_that_it_lacks(run: Path) -
     places = len(src) + torch.searchsorted(wider.word_keys, learned.words.keys)
     assert wider.ids[places[:2], :2].tolist() == [[7, 8]] * 2
     assert torch.equal(wider.ids[places[2:]], learned.words.ids[2:])
-    without_words = LexicalBias(len(src), len(tgt), 2)
-    without_words.fill(trained.ids[: len(src)], trained.probabilities[: len(src)])
-    assert "words" not in learned.added_to(without_words).fill(wider)
+    for n_words in (0, 2):  # without space, it may have met words that it has not stored
+        full = LexicalBias(len(src), len(tgt), 2, n_words)
+        full.fill(trained.ids[: len(src)], trained.probabilities[: len(src)])
+        if n_words:
+            full.fill_words([*src], keys, row.repeat(2, 1), torch.tensor([[0.3, 0.2]] * 2))
+        assert learned.added_to(full).fill(wider).get("words", 0) == n_words
 
 
 def test_translate_with_it(run: Path, nmt: Run) -> None:
