@@ -18,8 +18,11 @@ import typer
 
 from nmt import __version__
 from nmt.commands.options import RunArgument
+from nmt.config.section import key_of
 from nmt.data.manifest import MANIFEST
 from nmt.errors import CheckpointError, NmtError
+from nmt.extras.neighbors.keys import NeighborsConfig
+from nmt.extras.neighbors.model import NEIGHBORS_FILE
 from nmt.files import CHECKSUMS_FILE, replacing
 from nmt.run.checkpoint import CHECKPOINT_NAME, MODEL_FILE, step_of
 from nmt.run.folder import (
@@ -28,6 +31,7 @@ from nmt.run.folder import (
     EVALUATION_FOLDER,
     HISTORY_FILE,
     PROVENANCE_FILE,
+    load_run_config,
     refuse_newer_format,
 )
 from nmt.run.load import build_translator, find_run_and_checkpoint
@@ -82,7 +86,8 @@ def command(
     build_translator([(run, checkpoint)], device="cpu")
     path = output or run.resolve().with_name(f"{run.resolve().name}.nmt")
     write_bundle(run, checkpoint, path)
-    print(f"{path}: {run}, {checkpoint.name}, {path.stat().st_size / 1e6:.1f} MB")
+    end = f"; with the sentences of {NEIGHBORS_FILE}" if uses_neighbors(run) else ""
+    print(f"{path}: {run}, {checkpoint.name}, {path.stat().st_size / 1e6:.1f} MB{end}")
 
 
 def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:
@@ -98,7 +103,8 @@ def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:
         BEST_FILE: json.dumps(pointer_to(checkpoint.name), indent=2).encode(),
     }
     try:
-        for file in run_files(run):
+        neighbors = [run / NEIGHBORS_FILE] if uses_neighbors(run) else []
+        for file in (*run_files(run), *neighbors):
             members[file.relative_to(run).as_posix()] = file.read_bytes()
         for file in (checkpoint / name for name in CHECKPOINT_FILES):
             if file.exists():
@@ -128,6 +134,13 @@ def describe(checkpoint: str) -> dict[str, Any]:
 def pointer_to(checkpoint: str) -> dict[str, Any]:
     """The content of `best.json` where there is only one checkpoint."""
     return {"checkpoint": checkpoint, "step": step_of(checkpoint)}
+
+
+def uses_neighbors(run: Path) -> bool:
+    """Whether the configuration of the run needs `neighbors.tsv`, which has sentences of the data;
+    no other copy gets the file.
+    """
+    return key_of(load_run_config(run).decoding, "neighbors", NeighborsConfig).pairs > 0
 
 
 def run_files(run: Path) -> list[Path]:
@@ -189,8 +202,8 @@ def _check_members(archive: zipfile.ZipFile, size: int) -> None:
     names = archive.namelist()
     for member in archive.infolist():
         name = member.filename
-        is_known = name in (INFO_FILE, BEST_FILE, *RUN_FILES) or CHECKPOINT_FILE.fullmatch(name)
-        if not is_known or names.count(name) > 1:
+        is_known = name in (INFO_FILE, BEST_FILE, NEIGHBORS_FILE, *RUN_FILES)
+        if not (is_known or CHECKPOINT_FILE.fullmatch(name)) or names.count(name) > 1:
             raise zipfile.BadZipFile(f"{name!r} has no place in it")
         if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
             raise zipfile.BadZipFile(f"{name} is a link, not a file")

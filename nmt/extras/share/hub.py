@@ -25,6 +25,7 @@ from nmt.config.load import config_from_dict
 from nmt.config.yaml_text import dump
 from nmt.data.manifest import MANIFEST
 from nmt.errors import CheckpointError, ConfigError, DataError, NmtError
+from nmt.extras.neighbors.model import NEIGHBORS_FILE
 from nmt.extras.runs import inspect
 from nmt.extras.runs.card import model_card
 from nmt.extras.share.bundle import (
@@ -35,6 +36,7 @@ from nmt.extras.share.bundle import (
     describe,
     pointer_to,
     run_files,
+    uses_neighbors,
 )
 from nmt.files import (
     CHECKSUMS_FILE,
@@ -93,6 +95,11 @@ def push_command(
             raise ConfigError(
                 f"{path}: its {CARD_FILE} is the card; write the license there, or delete the "
                 "file to get a new card"
+            )
+        if uses_neighbors(run):
+            raise ConfigError(
+                f"{path}: decoding.neighbors.pairs needs {NEIGHBORS_FILE}, which has sentences of "
+                f"the data and is not published; set it to 0 in {run / CONFIG_FILE}"
             )
         # A model that cannot translate is not published.
         build_translator([(run, checkpoint)], device="cpu")

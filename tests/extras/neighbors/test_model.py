@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -32,6 +33,7 @@ from nmt.extras.neighbors.model import (
     load_pairs,
     save_pairs,
 )
+from nmt.files import write_recorded
 from nmt.model.interface import TranslationModel
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, SOS
@@ -251,6 +253,29 @@ def test_a_bundle_has_no_sentences_of_the_data(trained: Path, tmp_path: Path, nm
     assert nmt("share", "bundle", trained, "-o", tmp_path / "run.nmt").status == 0
     with zipfile.ZipFile(tmp_path / "run.nmt") as archive:
         assert "neighbors.tsv" not in archive.namelist()
+
+
+def test_a_bundle_has_the_sentences_that_its_configuration_needs(
+    trained: Path, tmp_path: Path, nmt: Run
+) -> None:
+    run, bundle = shutil.copytree(trained, tmp_path / "run"), tmp_path / "run.nmt"
+    text = (run / "config.yaml").read_text(encoding="utf-8")
+    config = yaml.safe_load(text)
+    config.setdefault("decoding", {})["neighbors"] = {"pairs": 8}
+    write_recorded(run / "config.yaml", yaml.safe_dump(config))
+    result = nmt("share", "bundle", run)
+    assert (result.status, result.err) == (0, "")
+    assert result.out.endswith(" MB; with the sentences of neighbors.tsv\n")
+    (run / "neighbors.tsv").unlink()
+    outputs = [
+        nmt("translate", "--run", *words, "--json", "The king sees the river.")
+        for words in ([trained, "--set", "decoding.neighbors.pairs=8"], [bundle])
+    ]
+    assert (outputs[1].status, outputs[1].out) == (0, outputs[0].out)
+    result = nmt("share", "push", bundle, "me/toy")
+    message = f"nmt: {bundle}: decoding.neighbors.pairs needs neighbors.tsv, which has sentences of"
+    assert (result.status, result.out) == (1, "")
+    assert result.err.startswith(message)
 
 
 def test_an_ensemble_looks_in_the_pairs_of_its_first_run(
