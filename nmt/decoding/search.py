@@ -69,8 +69,9 @@ def search(
         NonFiniteError: the model's output is not finite.
     """
     prefixes = prefixes if prefixes is not None else [()] * len(sources)
-    model, words = model.choose_words(sources, prefixes)
-    if words is not None:
+    words = None
+    if model.choose_words is not None:
+        model, words = model.choose_words(sources, prefixes)
         prefixes = [
             torch.searchsorted(words, torch.tensor(prefix, dtype=torch.long)).tolist()
             for prefix in prefixes

@@ -1,7 +1,7 @@
 """What search and forced decoding need of a model, an ensemble, or a table in a test."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,12 +26,23 @@ class StepOutput:
     state: Any
 
 
+IdLists = Sequence[Sequence[int]]
+ChooseWords = Callable[[IdLists, IdLists], tuple["TranslationModel", Tensor]]
+
+
 class TranslationModel(nn.Module, ABC):
     """Reads a batch of source sentences once, then predicts target tokens one step at a time.
 
     A memory (one row per sentence) and a state (one row per hypothesis) are opaque to the caller,
     except that `select(rows)` returns the rows [B'] in that order.
+
+    Attributes:
+        choose_words: for a batch, from the ids of its sources, and target ids that must be among
+            those chosen: the model to search with, and the target ids [v] that it numbers from 0,
+            special tokens as usual. None: the model searches with all words.
     """
+
+    choose_words: ChooseWords | None = None
 
     @property
     @abstractmethod
@@ -68,18 +79,6 @@ class TranslationModel(nn.Module, ABC):
     @abstractmethod
     def compute_logits(self, vectors: Tensor) -> Tensor:
         """Vectors [N, R] of a step -> logits [N, V]: log-probabilities up to a constant per row."""
-
-    def choose_words(
-        self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]
-    ) -> tuple["TranslationModel", Tensor | None]:
-        """The model to search with, and the target ids [v] that it numbers from 0; None if they are
-        all.
-
-        Args:
-            sources: ids of a batch. prefixes: target ids that must be among those chosen; so must
-                the special tokens, with the same numbers.
-        """
-        return self, None
 
     def topk_log_probs(
         self, vectors: Tensor, k: int, threshold: ThresholdFn

@@ -98,6 +98,7 @@ def export_run(run: Path, checkpoint: Path, output: Path, overrides: Sequence[st
         if config.decoding.precision == "int8":
             from onnxruntime.quantization import QuantType, quantize_dynamic
 
+            level = logging.root.manager.disable
             logging.disable(logging.WARNING)  # advice to prepare the graph, of no use here
             for graph in graphs:  # products with weights get 8-bit integers
                 quantize_dynamic(
@@ -107,7 +108,7 @@ def export_run(run: Path, checkpoint: Path, output: Path, overrides: Sequence[st
                     weight_type=QuantType.QInt8,
                     per_channel=True,
                 )
-            logging.disable(logging.NOTSET)
+            logging.disable(level)
         for path in (run / "src.vocab.txt", run / "tgt.vocab.txt", model_path(run, "src")):
             if path.exists():
                 shutil.copyfile(path, folder / path.name)

@@ -179,7 +179,7 @@ def with_shortlist(model: TranslationModel, shortlist: Shortlist) -> Translation
         return restrict(model, words.to(model.device)), words
 
     copied = replace_submodules(model)
-    copied.choose_words = choose_words  # type: ignore[method-assign]
+    copied.choose_words = choose_words
     return copied
 
 
