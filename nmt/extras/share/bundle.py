@@ -18,11 +18,8 @@ import typer
 
 from nmt import __version__
 from nmt.commands.options import RunArgument
-from nmt.config.section import key_of
 from nmt.data.manifest import MANIFEST
 from nmt.errors import CheckpointError, NmtError
-from nmt.extras.neighbors.keys import NeighborsConfig
-from nmt.extras.neighbors.model import NEIGHBORS_FILE
 from nmt.files import CHECKSUMS_FILE, replacing
 from nmt.run.checkpoint import CHECKPOINT_NAME, MODEL_FILE, step_of
 from nmt.run.folder import (
@@ -51,6 +48,7 @@ RUN_FILES = (
     f"{EVALUATION_FOLDER}/{HISTORY_FILE}",
     CARD_FILE,
 )
+NEIGHBORS_FILE = "neighbors.tsv"  # see `uses_neighbors`
 BEST_FILE = "checkpoints/best.json"
 CHECKPOINT_FILES = (MODEL_FILE, CHECKSUMS_FILE)
 CHECKPOINT_FILE = re.compile(
@@ -140,7 +138,8 @@ def uses_neighbors(run: Path) -> bool:
     """Whether the configuration of the run needs `neighbors.tsv`, which has sentences of the data;
     no other copy gets the file.
     """
-    return key_of(load_run_config(run).decoding, "neighbors", NeighborsConfig).pairs > 0
+    decoding = load_run_config(run).decoding.model_dump()
+    return bool(decoding.get("neighbors", {}).get("pairs"))
 
 
 def run_files(run: Path) -> list[Path]:

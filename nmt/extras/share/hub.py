@@ -25,12 +25,12 @@ from nmt.config.load import config_from_dict
 from nmt.config.yaml_text import dump
 from nmt.data.manifest import MANIFEST
 from nmt.errors import CheckpointError, ConfigError, DataError, NmtError
-from nmt.extras.neighbors.model import NEIGHBORS_FILE
 from nmt.extras.runs import inspect
 from nmt.extras.runs.card import model_card
 from nmt.extras.share.bundle import (
     BEST_FILE,
     INFO_FILE,
+    NEIGHBORS_FILE,
     RUN_FILES,
     check_info,
     describe,
