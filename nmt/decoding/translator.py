@@ -13,6 +13,7 @@ from nmt.config.parts import METHODS, VIEWS
 from nmt.config.schema import DecodingConfig
 from nmt.data.batches import cut_batches
 from nmt.decoding.batch_runner import run_batches
+from nmt.decoding.copying import WordlessLines
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import search
 from nmt.decoding.unknown_words import (
@@ -25,7 +26,7 @@ from nmt.decoding.unknown_words import (
 )
 from nmt.errors import ConfigError, DataError
 from nmt.model.interface import TranslationModel
-from nmt.text.tokenizers import Tokenizer
+from nmt.text.tokenizers import Tokenizer, normalize
 from nmt.text.vocabulary import EOS, SPECIALS, Vocabulary
 
 # Of a batch: sentences x beam x source length; limits the memory of search.
@@ -96,7 +97,7 @@ class Ranker(Protocol):
 
 class Translator:
     """A model or an ensemble with the tokenizers and vocabularies of its two languages. Several
-    threads may use it at once.
+    threads may use it at once. Lines without words are copied, see `WordlessLines`.
 
     Args:
         model: in evaluation mode.
@@ -126,6 +127,7 @@ class Translator:
         self.src_tokenizer, self.tgt_tokenizer = tokenizers
         self.src_vocabulary, self.tgt_vocabulary = vocabularies
         self.options, self.words, self.rankers = options, words, rankers
+        self._wordless = WordlessLines(*vocabularies)
 
     def translate(
         self, texts: Sequence[str], prefixes: Sequence[str] | None = None
@@ -167,7 +169,10 @@ class Translator:
     def continue_prefixes(
         self, texts: Sequence[str], prefix_ids: Sequence[list[int]], n: int
     ) -> list[list[Translation]]:
-        """As `translate_n_best`, from the target ids of the prefixes, one list per text."""
+        """As `translate_n_best`, from the target ids of the prefixes, one list per text.
+
+        Equal texts with equal prefixes are translated once.
+        """
         all_tokens = self.src_tokenizer.split_all(texts)
         sources = [tokens[: self.options.max_source_tokens] for tokens in all_tokens]
 
@@ -177,12 +182,21 @@ class Translator:
             )
 
         results = [[Translation(text)] for text in texts]  # empty texts are in no batch
+        first: dict[tuple[str, tuple[int, ...]], int] = {}
+        same = [
+            first.setdefault((text, tuple(prefix)), i)
+            for i, (text, prefix) in enumerate(zip(texts, prefix_ids, strict=True))
+        ]
+        searched = []
+        for i in first.values():
+            if sources[i] and not prefix_ids[i] and texts[i] in self._wordless:
+                results[i] = [_copy(texts[i], sources[i])]
+            elif sources[i]:
+                searched.append(i)
         n_hypotheses, key = _n_hypotheses(self.options, n)
         advice = f"lower {key} or decoding.max_source_tokens"
         # By length, so that there is little padding.
-        order = sorted(
-            (i for i, tokens in enumerate(sources) if tokens), key=lambda i: len(sources[i])
-        )
+        order = sorted(searched, key=lambda i: len(sources[i]))
         costs = [n_hypotheses * max(len(sources[i]), MIN_LENGTH) for i in order]
         batches = [
             order[part]
@@ -197,7 +211,7 @@ class Translator:
                 if is_cut
                 else translations
             )
-        return results
+        return [results[i] for i in same]
 
     def prefix_ids(self, prefixes: Sequence[str]) -> list[list[int]]:
         """The target ids of each prefix. Raises: DataError if a word is not in the vocabulary."""
@@ -257,6 +271,19 @@ class Translator:
             complete=hypothesis.complete,
             replaced=replaced,
         )
+
+
+def _copy(text: str, tokens: Sequence[str]) -> Translation:
+    """The text as its own translation, each token aligned with itself."""
+    size = len(tokens) + 1
+    return Translation(
+        source=text,
+        text=text if text.isprintable() else normalize(text),
+        src_tokens=tuple(tokens),
+        tokens=tuple(tokens),
+        token_log_probs=(0.0,) * size,
+        attention=np.eye(size, dtype=np.float32),
+    )
 
 
 def _without_duplicates(translations: Sequence[Translation]) -> list[Translation]:

@@ -4,8 +4,12 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import log
 
+from nmt.decoding.copying import WordlessLines, has_letters
 from nmt.decoding.forced import ScoredPair
+from nmt.decoding.items import keeps_items
 from nmt.decoding.translator import Translation
+from nmt.decoding.unknown_words import UNKNOWN
+from nmt.text.sentences import END_MARKS, most_sentences, n_sentences
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import UNK, Vocabulary
 
@@ -15,15 +19,32 @@ TARGET_LANGUAGE, ALL_UNKNOWN, MOSTLY_UNKNOWN = (
     "source unknown",
     "source mostly unknown",
 )
+CAPITALS, WORD_UNKNOWN = "source in capitals", "word unknown"
+SENTENCES_LOST, ITEMS_CHANGED, WORDLESS = "sentences lost", "items changed", "no words"
 UNKNOWN_GIVEN = "unknown words given"
 
 DESCRIPTIONS: Mapping[str, str] = {
     SOURCE_CUT: "the source is longer than decoding.max_source_tokens and was truncated",
+    CAPITALS: (
+        "the source is in capital letters, unlike the training data; write it in its usual case"
+    ),
     ALL_UNKNOWN: "no word of the source is in the vocabulary",
     MOSTLY_UNKNOWN: (
         "most words of the source are not in the vocabulary; is it in another language?"
     ),
     TARGET_LANGUAGE: "the source seems to be in the target language already",
+    WORD_UNKNOWN: (
+        "a word of the source is not in the vocabulary, and the translation has no copy of it"
+    ),
+    SENTENCES_LOST: (
+        "the source has several sentences, and the translation seems to lack some; give each "
+        "sentence a line of its own"
+    ),
+    ITEMS_CHANGED: (
+        "a placeholder, tag, address or number of the source is not in the translation, or one is "
+        "there that the source has not; check them"
+    ),
+    WORDLESS: "the source has no words, but the translation has some or is empty",
     OUTPUT_CUT: (
         "the output reached the maximum length (decoding.max_length_ratio) and was truncated"
     ),
@@ -33,7 +54,9 @@ DESCRIPTIONS: Mapping[str, str] = {
 
 MAX_CHARACTERS = 400  # of a source, to guess its language
 MIN_WORDS = 3  # of a source, to guess its language
-MIN_MARGIN = 1.0  # nats per word by which the source must be more probable in the target language
+MIN_MARGIN = 1.0  # nats per word by which the source must be more probable in another form
+MIN_CAPITALS = 0.8  # of the letters of a source in capitals
+MIN_LENGTH = 0.6  # of the expected length, for a translation that lacks no sentence
 MAX_REPETITIONS = 3  # in a row
 MAX_NUMBERS = 10  # of lines in a message
 MAX_PERIOD = 20  # tokens in a repeated sequence
@@ -54,11 +77,30 @@ class WarningChecker:
         """Both are (source, target)."""
         self._tokenizers, self._vocabularies = tokenizers, vocabularies
         self._log_probs = [_unigram_log_probs(vocabulary.counts) for vocabulary in vocabularies]
+        self._wordless = WordlessLines(*vocabularies)
+        n_tokens = [sum(vocabulary.counts) for vocabulary in vocabularies]
+        self._length_ratio = n_tokens[1] / max(n_tokens[0], 1)  # target tokens per source token
+        n_ends = [
+            sum(
+                count
+                for token, count in zip(vocabulary, vocabulary.counts, strict=True)
+                if token[-1] in END_MARKS
+            )
+            for vocabulary in vocabularies
+        ]
+        self._marks_ends = n_ends[1] >= n_ends[0] / 2  # whether the target language does
 
     def warnings(self, translation: Translation) -> list[str]:
         """Keys of `DESCRIPTIONS`."""
         source_repeats = repeats(translation.src_tokens, MAX_REPETITIONS)
+        source = self._tokenizers[0].normalize(translation.source)
         found = {
+            SENTENCES_LOST: self._lacks_sentences(translation),
+            ITEMS_CHANGED: not keeps_items(source, translation.text.replace(UNKNOWN, "")),
+            WORDLESS: self._wordless.are_copied
+            and bool(source)
+            and not has_letters(source)
+            and (has_letters(translation.text) or not translation.text),
             SOURCE_CUT: translation.src_cut,
             OUTPUT_CUT: not translation.complete,
             REPEATING: repeats(translation.tokens, MAX_REPETITIONS) and not source_repeats,
@@ -68,27 +110,60 @@ class WarningChecker:
 
     def _check_source(self, translation: Translation) -> list[str]:
         """At most one warning."""
-        words = [token for token in translation.src_tokens if any(map(str.isalpha, token))]
+        words = [token for token in translation.src_tokens if has_letters(token)]
         n_known = sum(word in self._vocabularies[0] for word in words)
-        if self._is_target_language(translation.source[:MAX_CHARACTERS]):
+        start = translation.source[:MAX_CHARACTERS]
+        if self._is_in_capitals(start):
+            return [CAPITALS]
+        if self._is_target_language(start):
             return [TARGET_LANGUAGE]
         if words and not n_known:
             return [ALL_UNKNOWN]
         if len(words) >= MIN_WORDS and n_known < len(words) / 2:
             return [MOSTLY_UNKNOWN]
+        if n_known < len(words) and self._lacks_unknown_word(translation):
+            return [WORD_UNKNOWN]
         return []
+
+    def _is_in_capitals(self, text: str) -> bool:
+        """Never True for a single word, for scripts without case, and for acronyms, which lower
+        case makes no more probable.
+        """
+        n_words = sum(map(has_letters, text.split()))
+        n_upper, n_lower = sum(map(str.isupper, text)), sum(map(str.islower, text))
+        if n_words < 2 or n_upper < MIN_CAPITALS * (n_upper + n_lower) or not n_upper:
+            return False
+        return self._log_prob(text.lower(), 0) - self._log_prob(text, 0) > MIN_MARGIN * n_words
+
+    def _lacks_unknown_word(self, translation: Translation) -> bool:
+        replaced = {replacement.src_position for replacement in translation.replaced}
+        return any(
+            has_letters(token)
+            and token not in self._vocabularies[0]
+            and position not in replaced
+            and self._tokenizers[0].join([token]).lower() not in translation.text.lower()
+            for position, token in enumerate(translation.src_tokens)
+        )
+
+    def _lacks_sentences(self, translation: Translation) -> bool:
+        n = n_sentences(translation.source)
+        if n == 1:
+            return False
+        expected = self._length_ratio * len(translation.src_tokens)
+        is_short = len(translation.tokens) < MIN_LENGTH * expected
+        return is_short or (self._marks_ends and most_sentences(translation.text) < n)
 
     def _is_target_language(self, text: str) -> bool:
         """Never True with a shared vocabulary, whose frequencies are those of both languages."""
         n_words = len(text.split())
         if n_words < MIN_WORDS:
             return False
-        parts = zip(self._tokenizers, self._vocabularies, self._log_probs, strict=True)
-        as_source, as_target = (
-            sum(log_probs[index] for index in vocabulary.ids(tokenizer.split(text)))
-            for tokenizer, vocabulary, log_probs in parts
-        )
-        return as_target - as_source > MIN_MARGIN * n_words
+        return self._log_prob(text, 1) - self._log_prob(text, 0) > MIN_MARGIN * n_words
+
+    def _log_prob(self, text: str, side: int) -> float:
+        """Of the text's tokens, by their frequencies. side: 0 source, 1 target language."""
+        ids = self._vocabularies[side].ids(self._tokenizers[side].split(text))
+        return sum(self._log_probs[side][index] for index in ids)
 
 
 def _unigram_log_probs(counts: Sequence[int]) -> list[float]:

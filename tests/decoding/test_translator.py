@@ -12,6 +12,7 @@ import torch
 
 from nmt.config.schema import DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.decoding import translator as module
+from nmt.decoding.alignment import align
 from nmt.decoding.forced import score_pairs
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import search
@@ -62,6 +63,41 @@ def test_order_and_empty_texts() -> None:
                 len(translation.src_tokens) + 1,
             )
             assert translation.attention.shape == (rows, columns)
+
+
+def test_equal_texts_are_translated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    n_searched = []
+
+    def counting_search(model: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+        n_searched.append(len(sources))
+        return search(model, sources, *args, **kwargs)
+
+    translator = make_translator()
+    monkeypatch.setattr(module, "search", counting_search)
+    texts, prefixes = ["ab", "b", "ab", "", "b", "ab"], ["", "", "a", "", "", ""]
+    lists = translator.translate_n_best(texts, 2, prefixes)
+    assert sum(n_searched) == 3
+    assert [best[0].source for best in lists] == texts
+    assert lists[0] == lists[5] != lists[2]
+    assert lists[2][0].tokens[0] == "a"
+
+
+def test_lines_without_words_are_copied() -> None:
+    translator = make_translator()
+    texts = ["12 - 34", "...", " 5 ", "?!\t1", "ab 1"]
+    *copied, translated = translator.translate_n_best(texts, 3)
+    assert [[one.text for one in best] for best in copied] == [
+        ["12 - 34"],
+        ["..."],
+        [" 5 "],
+        ["?! 1"],
+    ]
+    assert len(translated) == 3
+    [[best], *_] = copied
+    assert align(best, translator.tokenizers) == [(0, 0), (1, 1), (2, 2)]
+    assert len(best.token_log_probs) == len(best.attention_labels[1]) == len(best.attention)
+    (continued,) = translator.translate(["..."], ["a"])
+    assert continued.tokens[0] == "a"
 
 
 def test_n_best_lists_start_with_the_best() -> None:
@@ -219,10 +255,16 @@ def test_batches_stay_within_their_limits(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(module, "search", record)
     translator, beam = make_translator(batch=6), 3
     monkeypatch.setattr(module, "MAX_SEARCH_TOKENS", 5 * beam * module.MIN_LENGTH)
-    texts = ["ab"] * 11 + ["", "a" * 40, "b" * 40, "a" * 99, "b" * 20]
+    texts = [f"a{letter}" for letter in "abcdefghijk"] + [
+        "",
+        "a" * 40,
+        "b" * 40,
+        "a" * 99,
+        "b" * 20,
+    ]
     assert [translation.source for translation in translator.translate(texts)] == texts
     assert sorted(batches) == [(1, 99), (2, 20), (2, 40), (5, 2), (5, 2)]
     translator.options = translator.options.model_copy(update={"batch": 2})
     batches.clear()
-    translator.translate(["ab"] * 5)
+    translator.translate(texts[:5])
     assert sorted(batches) == [(1, 2), (2, 2), (2, 2)]

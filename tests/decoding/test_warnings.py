@@ -29,7 +29,14 @@ def checker() -> WarningChecker:
 
 
 def of_source(checker: WarningChecker, source: str) -> list[str]:
-    return checker.warnings(Translation(source, "x", tuple(TOKENIZERS[0].split(source)), ("x",)))
+    """The warnings about a source whose output has all that it must have."""
+    tokens = tuple(TOKENIZERS[0].split(source))
+    return checker.warnings(Translation(source, source, tokens, tokens))
+
+
+def of_output(checker: WarningChecker, source: str, text: str) -> list[str]:
+    src_tokens, tokens = (tuple(TOKENIZERS[0].split(each)) for each in (source, text))
+    return checker.warnings(Translation(source, text, src_tokens, tokens))
 
 
 @pytest.mark.parametrize(
@@ -41,6 +48,10 @@ def of_source(checker: WarningChecker, source: str) -> list[str]:
         ("Hund", ["source unknown"]),
         ("le chien dort.", ["source unknown"]),
         ("le chien dort in maison.", ["source mostly unknown"]),
+        ("THE DOG SLEEPS.", ["source in capitals"]),
+        ("A DOG", ["source in capitals"]),
+        ("NATO, USB in the house.", []),
+        ("THE", ["source unknown"]),
         ("in 1984.", []),
         ("123 456", []),
         ("", []),
@@ -48,6 +59,54 @@ def of_source(checker: WarningChecker, source: str) -> list[str]:
 )
 def test_languages(checker: WarningChecker, source: str, expected: list[str]) -> None:
     assert of_source(checker, source) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "expected"),
+    [
+        ("the Nagasaki sleeps.", "der nagasaki schläft.", []),
+        ("the Nagasaki sleeps.", "der Hund schläft.", ["word unknown"]),
+        ("a dog in the house. The dog sleeps.", "ein Hund in Haus. der Hund schläft.", []),
+        (
+            "a dog in the house. The dog sleeps.",
+            "ein Hund in der Haus schläft.",
+            ["sentences lost"],
+        ),
+        ("the dog. The dog sleeps in the house in a house.", "Hund. Hund.", ["sentences lost"]),
+        ("the dog sleeps in {0}.", "der Hund schläft in {0}.", []),
+        ("the dog sleeps in {0}.", "der Hund schläft in 0.", ["items changed"]),
+        ("the dog sleeps.", "der Hund schläft <unk>.", []),
+        ("↔", "ein Haus", ["no words"]),
+        ("↔", "", ["no words"]),
+    ],
+)
+def test_source_and_output(
+    checker: WarningChecker, source: str, text: str, expected: list[str]
+) -> None:
+    found = of_output(checker, source, text)
+    assert [
+        warning for warning in found if warning != "word unknown" or expected == found
+    ] == expected
+
+
+def test_a_language_without_marks_has_no_lost_sentences() -> None:
+    thai = {"หมา": 20, "นอน": 10, "บ้าน": 8}
+    checker = WarningChecker(
+        (TOKENIZERS[0], TOKENIZERS[0]), (Vocabulary.build(ENGLISH), Vocabulary.build(thai))
+    )
+    found = of_output(checker, "the dog. A dog in a house.", "หมา นอน บ้าน หมา หมา")
+    assert "sentences lost" not in found
+
+
+def test_no_warning_where_all_is_lower_case() -> None:
+    config = TokenizerConfig(lowercase=True)
+    tokenizer = load_tokenizer(config, "en", "src", Path())
+    checker = WarningChecker(
+        (tokenizer, tokenizer), (Vocabulary.build(ENGLISH), Vocabulary.build(ENGLISH))
+    )
+    source, text = "THE DOG SLEEPS. THE DOG SLEEPS IN {PLACE}.", "the dog sleeps. a dog in {place}."
+    tokens = tuple(tokenizer.split(source))
+    assert checker.warnings(Translation(source, text, tokens, tokens)) == []
 
 
 def test_no_language_warning_with_a_shared_vocabulary() -> None:

@@ -1,0 +1,62 @@
+"""What must be the same in a source and its translation: placeholders, tags, addresses, numbers."""
+
+import re
+import unicodedata
+from collections import Counter
+
+# Each is compared by itself: a placeholder in an address counts in both.
+_PATTERNS = [
+    re.compile(pattern)
+    for pattern in (
+        r"\{\s*[^\s{},]*\s*\}",  # {name}, {0:.2f}, ${x}, and {{ x }} inside its outer braces
+        r"\{%.*?%\}",
+        # %s, %1$d, %(name)s, %1; but "100%ig" and "5 %ige" are no placeholders
+        r"(?<![\d%])(?<!\d\s)%(?:\(\w+\)|\d+\$)?[-+#0]*[\d*]*(?:\.\d+)?[hlqjzt]*"
+        r"[diouxXeEfFgGcrsp@]",
+        r"(?<![\d%])%\d+(?![\w$])",
+        r"(?<!\w)\$[A-Za-z_]\w*",  # $name
+        r"</?[A-Za-z0-9][\w:.-]*(?=[\s/>])(?=[^<>]*>)",  # <b>, </b>, <a href="...">: their names
+        r"&(?:[A-Za-z]\w*|#\w+);",
+        r"\w+://[^\s<>\"')\]]*[\w/]",
+        r"\bwww\.[\w.-]+\w",
+        r"[\w.+-]+@[\w-]+\.[\w.-]*\w",
+        r"(?<![\w&/])[@#][A-Za-z_]\w*",
+    )
+]
+_POSITION = re.compile(r"\d+\$")  # of an argument: the order may change
+_NUMBER = re.compile(r"\d+(?:[.,:/'’-]\d+)*")
+_SEPARATOR = re.compile(r"(?<=\d)[\s.,:/'’-](?=\d)")
+_MYRIADS = re.compile("[万萬億亿만억]")  # Chinese, Japanese and Korean write 10万 for 100,000
+MIN_DIGITS = 3  # of a number; a shorter one may be written as a word
+
+
+def keeps_items(source: str, translation: str) -> bool:
+    """Whether the translation has the placeholders, tags and addresses of the source and no others,
+    and its numbers.
+
+    Numbers are compared by their digits: "1,250" may become "1.250", and the parts of a date may
+    change places. The translation may have other numbers ("two thousand" -> "2000").
+    """
+    found = [_find(text) for text in (source, translation)]
+    return found[0] == found[1] and _keeps_numbers(source, translation)
+
+
+def _find(text: str) -> Counter[str]:
+    return Counter(
+        _POSITION.sub("", item) if item[0] == "%" else item
+        for pattern in _PATTERNS
+        for item in pattern.findall(text)
+    )
+
+
+def _keeps_numbers(source: str, translation: str) -> bool:
+    source, translation = (unicodedata.normalize("NFKC", text) for text in (source, translation))
+    written, parts = _SEPARATOR.sub("", translation), {*map(int, re.findall(r"\d+", translation))}
+    for number in _NUMBER.findall(source):
+        groups = re.findall(r"\d+", number)
+        digits = "".join(groups)
+        shortest = digits.rstrip("0") if _MYRIADS.search(translation) else digits
+        is_kept = shortest in written or parts.issuperset(map(int, groups))
+        if len(digits) >= MIN_DIGITS and not is_kept:
+            return False
+    return True

@@ -1,0 +1,62 @@
+"""What a translation must keep: placeholders, tags, addresses, numbers."""
+
+import pytest
+
+from nmt.decoding.items import keeps_items
+
+
+@pytest.mark.parametrize(
+    ("source", "translation"),
+    [
+        ("Delete {name}?", "{name} löschen?"),
+        ("{{ user.name }} of ${team}", "{{ user.name }} von ${team}"),
+        ("%s has %d files", "%2$d Dateien hat %1$s"),
+        ("100% sure, a 5% discount", "100%ig sicher, 5 %iger Nachlass"),
+        ("<b>Save</b> it", "<b>Sichern</b>"),
+        (
+            '<a href="https://a.org" title="Home">x</a>',
+            '<a title="Haus" href="https://a.org">y</a>',
+        ),
+        ("See https://example.org/a.", "Siehe https://example.org/a!"),
+        ("write to me@example.org", "an me@example.org schreiben"),
+        ("1,250 houses", "1.250 Häuser"),
+        ("12 500 houses", "12.500 Häuser"),
+        ("on 3/14/2027", "am 14.3.2027"),
+        ("three of 12", "3 von zwölf"),
+        ("two thousand", "2000"),
+        ("120,000 people", "12万人"),
+        ("١٢٣٤ بيت", "1234 houses"),
+        ("if a < b and c > d", "falls a < b und c > d"),
+    ],
+)
+def test_kept(source: str, translation: str) -> None:
+    assert keeps_items(source, translation)
+
+
+@pytest.mark.parametrize(
+    ("source", "translation"),
+    [
+        ("Delete {name}?", "{Name} löschen?"),
+        ("Delete it?", "{name} löschen?"),
+        ("${team}", "Mannschaft"),
+        ("$price", "Preis"),
+        ("{% if new %}new", "neu"),
+        ("%s has %d files", "%s hat %s Dateien"),
+        ("%(name)s, hello", "Hallo, %(Name)s"),
+        ("%1 of %2", "%1 von"),
+        ("<b>Save</b>", "<b>Sichern"),
+        ("one<br/>two", "eins zwei"),
+        ("a &amp; b", "a b"),
+        ("See https://example.org/a", "Siehe dort"),
+        ("See www.example.org", "Siehe dort"),
+        ("me@example.org", "mich"),
+        ("@anna likes #berlin", "@anna mag Berlin"),
+        ("1,250 houses", "1.520 Häuser"),
+        ("at 16:45", "um 16 Uhr"),
+        ("3.14 m", "3 m"),
+        ("192.168.0.1", "192.168.0"),
+        ("in 1984", "damals"),
+    ],
+)
+def test_changed(source: str, translation: str) -> None:
+    assert not keeps_items(source, translation)
