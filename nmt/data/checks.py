@@ -23,17 +23,28 @@ from nmt.errors import DataError, NmtWarning
 
 MAX_SHIFT = 3
 
-# Scripts that one language uses, by the first word of Unicode's names of their characters.
+# Scripts that one language uses, or nearly so, by the first word of Unicode's names of their
+# characters.
 SCRIPTS = {
     "HIRAGANA": "ja",
     "KATAKANA": "ja",
     "CJK": "zh",
     "HANGUL": "ko",
     "THAI": "th",
+    "LAO": "lo",
+    "KHMER": "km",
+    "MYANMAR": "my",
+    "TIBETAN": "bo",
     "GREEK": "el",
     "HEBREW": "he",
     "GEORGIAN": "ka",
     "ARMENIAN": "hy",
+    "TAMIL": "ta",
+    "TELUGU": "te",
+    "KANNADA": "kn",
+    "MALAYALAM": "ml",
+    "GUJARATI": "gu",
+    "SINHALA": "si",
 }
 
 EMPTY = np.frombuffer(fingerprint(""), "<u8")[0]
@@ -231,23 +242,39 @@ def spacy_languages() -> Path:
 
 
 def guess_language(texts: Iterable[str]) -> str | None:
-    """The code of the language of `texts`, for example "en"; None if it is not clear."""
-    text = " ".join(texts).lower()
+    """The code of the language of `texts`, for example "en"; None if it is not clear.
+
+    Stop words tell where most texts have some: the texts of menus have few, and the words of other
+    languages that happen to be spelled like one of them would decide.
+    """
+    texts = [text.lower() for text in texts]
     scripts = Counter(
-        unicodedata.name(letter, "").split(" ")[0] for letter in text if letter.isalpha()
+        SCRIPTS.get(unicodedata.name(letter, "").split(" ")[0])
+        for letter in "".join(texts)
+        if letter.isalpha()
     )
-    for script, language in SCRIPTS.items():
-        # A fifth of the letters: Japanese has its kana among Chinese characters.
-        if scripts[script] > 0.2 * scripts.total():
+    # Japanese has its kana among Chinese characters.
+    for language, share in {**dict.fromkeys(SCRIPTS.values(), 0.2), "ja": 0.05}.items():
+        if scripts[language] > share * scripts.total():
             return language
-    words = _LETTERS.findall(text)
+    n_words, n_texts, found = 0, Counter[str](), defaultdict[str, set[str]](set)
     scores: defaultdict[str, float] = defaultdict(float)  # a stop word of many languages says less
-    for word, count in Counter(words).items():
-        languages = _languages_by_stop_word().get(word, ())
-        for language in languages:
-            scores[language] += count / len(languages) / len(words)
+    for text in texts:
+        words = _LETTERS.findall(text)
+        n_words += len(words)
+        of_text = set[str]()
+        for word in words:
+            languages = _languages_by_stop_word().get(word, ())
+            of_text.update(languages)
+            for language in languages:
+                scores[language] += 1 / len(languages)
+                found[language].add(word)
+        n_texts.update(of_text)
     best, second = [*nlargest(2, scores, key=scores.__getitem__), "", ""][:2]
-    return best if scores[best] >= max(0.04, 1.3 * scores[second]) else None
+    share = n_texts[best] / max(1, len(texts))
+    is_usual = share >= 0.8 or (share >= 0.4 and len(found[best]) >= 8)
+    is_clear = scores[best] >= max(0.04 * n_words, 1.3 * scores[second])
+    return best if is_usual and is_clear else None
 
 
 @cache

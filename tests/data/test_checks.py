@@ -191,3 +191,18 @@ NO_EVIDENCE = ("", "4 5 6", "Zxq wvut prrt", "Kopenhagen Helsinki Oslo")
 )
 def test_the_language_of_a_text_is_guessed_with_evidence(language: str | None, text: str) -> None:
     assert guess_language([text]) == language
+
+
+@pytest.mark.parametrize(
+    ("language", "texts"),
+    [
+        (None, ["Save file", "Save picture", "Print", "Close", "Go to line"]),  # Lithuanian "save"
+        (None, ["Anna Meier", "Paul Is", "Maria Da Silva", "Tom Van Dam"]),
+        ("fr", ["Le chien dort dans la maison.", "Où est la gare ?", "Une femme est à la maison."]),
+        ("ja", ["保存", "設定を編集", "新規", "画像を保存"]),
+        ("zh", ["保存", "编辑设置", "打开图片"]),
+        ("lo", ["ສະບາຍດີ"]),
+    ],
+)
+def test_few_frequent_words_are_no_evidence(language: str | None, texts: list[str]) -> None:
+    assert guess_language(texts) == language
