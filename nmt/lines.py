@@ -1,6 +1,11 @@
-"""Lines of UTF-8 text: whole files, streams, and packed files in bounded memory."""
+"""Lines of text: whole files, streams, and packed files in bounded memory.
+
+All are read alike. A byte order mark says whether a text is in UTF-8, UTF-16 or UTF-32; without
+one, it must be in UTF-8. Lines end with \\n or \\r\\n, or all with \\r; see `split_lines`.
+"""
 
 import bz2
+import codecs
 import gzip
 import lzma
 import select
@@ -38,6 +43,21 @@ MARKS = {
     b"\x28\xb5\x2f\xfd": ".zst",
 }
 MAX_XZ_MEMORY = 1 << 28  # four times what a file from `xz -9` needs
+
+# Byte order marks. That of UTF-32 begins with that of UTF-16, so it comes first.
+ENCODINGS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+# For messages about text that is not UTF-8. Nothing in a file says which code page it has.
+CONVERT = (
+    "save it as UTF-8, or convert it with `iconv -f CP1252 -t UTF-8 FILE > NEW` from its own code "
+    "page (Windows: CP1252 in western Europe, CP1250 in central Europe, CP1251 for Cyrillic, CP932 "
+    "in Japan, GB18030 in China)"
+)
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
@@ -88,7 +108,7 @@ def read_lines(
     needs_final_line_feed: bool = False,
     max_bytes: int | None = None,
 ) -> list[str]:
-    """The lines of a whole UTF-8 file, without line ends (\\n or \\r\\n) and byte order mark.
+    """The lines of a whole file, without line ends and byte order mark.
 
     Args:
         advice: what to do about an error, for its message.
@@ -99,28 +119,21 @@ def read_lines(
         DataError: the file is missing, too large, cannot be read, is not UTF-8 (the line is named),
             or is cut off.
     """
-    advice = advice and f"; {advice}"
-    with explain_read_errors(path, advice):
+    ending = advice and f"; {advice}"
+    with explain_read_errors(path, ending):
         if max_bytes is not None and path.stat().st_size > max_bytes:
-            raise DataError(f"{path}: larger than {max_bytes:,} bytes{advice}")
+            raise DataError(f"{path}: larger than {max_bytes:,} bytes{ending}")
         content = path.read_bytes()
-    try:
-        text = content.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        before = error.object[: error.start]
-        line, byte = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
-        raise DataError(
-            f"{path}, line {line}: not UTF-8 ({error.reason} at byte {byte}){advice}"
-        ) from None
-    *lines, rest = text.split("\n")
-    if rest and needs_final_line_feed:
-        raise DataError(f"{path}, line {len(lines) + 1}: the file is cut off here{advice}")
-    return [*lines, rest] if rest else lines
+    lines = chain.from_iterable(split_lines([content], str(path)))
+    texts = [*chain.from_iterable(decode_batches(lines, str(path), advice or CONVERT))]
+    if needs_final_line_feed and content and not content.endswith(b"\n"):
+        raise DataError(f"{path}, line {len(texts)}: the file is cut off here{ending}")
+    return texts
 
 
 def stream_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:
-    """UTF-8 lines of a file, a pipe or a keyboard, in batches of all lines that have arrived: no
-    line waits for a later one.
+    """Lines of a file, a pipe or a keyboard, in batches of all lines that have arrived: no line
+    waits for a later one.
 
     Args:
         name: of the stream, for messages.
@@ -129,7 +142,9 @@ def stream_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:
         DataError: a line is not UTF-8, or too long; the message names it. All lines before it have
             been yielded.
     """
-    rest, n_lines, ended = b"", 0, False
+    blocks = iter(partial(stream.read1, STREAM_BLOCK_BYTES), b"")
+    groups = split_lines(blocks, name, MAX_STREAMED_BYTES, "put each sentence on its own line")
+    first, ended, problem = 1, False, None
     while not ended:
         lines: list[bytes] = []
         n_bytes = 0
@@ -137,48 +152,44 @@ def stream_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:
             not ended
             and len(lines) < BATCH_LINES
             and n_bytes < BATCH_BYTES
-            and len(rest) <= MAX_STREAMED_BYTES
             and (not lines or _is_ready(stream))
         ):
-            block = stream.read1(STREAM_BLOCK_BYTES)
-            ended = not block
-            *complete, rest = (rest + block).split(b"\n")
-            lines += complete
-            n_bytes += len(block)
-        lines += [rest] if ended and rest else []
-        yield from _decode(lines, name, n_lines + 1)
-        n_lines += len(lines)
-        if len(rest) > MAX_STREAMED_BYTES:
-            raise DataError(
-                f"{name}, line {n_lines + 1}: longer than {MAX_STREAMED_BYTES:,} bytes; put each "
-                "sentence on its own line"
-            )
+            try:
+                group = next(groups, None)
+            except DataError as error:
+                group, problem = None, error
+            ended = group is None
+            lines += group or []
+            n_bytes += sum(map(len, group or []))
+        yield from _decode(lines, name, first, CONVERT)
+        first += len(lines)
+    if problem is not None:
+        raise problem
 
 
-def decode_batches(lines: Iterable[bytes], name: str) -> Iterator[list[str]]:
+def decode_batches(lines: Iterable[bytes], name: str, advice: str = CONVERT) -> Iterator[list[str]]:
     """Undecoded lines as texts, in batches as those of `stream_lines`, with the same errors."""
     first, n_bytes, batch = 1, 0, list[bytes]()
     for line in lines:
         batch.append(line)
         n_bytes += len(line)
         if len(batch) == BATCH_LINES or n_bytes > BATCH_BYTES:
-            yield from _decode(batch, name, first)
+            yield from _decode(batch, name, first, advice)
             first, n_bytes, batch = first + len(batch), 0, []
-    yield from _decode(batch, name, first)
+    yield from _decode(batch, name, first, advice)
 
 
-def _decode(lines: Sequence[bytes], name: str, first: int) -> Iterator[list[str]]:
+def _decode(lines: Sequence[bytes], name: str, first: int, advice: str) -> Iterator[list[str]]:
     """Yields the texts before the first bad line in one list. first: the number of the first."""
     texts: list[str] = []
     try:
-        for number, line in enumerate(lines, first):
-            texts.append(line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r"))
+        texts.extend(line.decode("utf-8") for line in lines)  # up to the first error
     except UnicodeDecodeError as error:
         if texts:
             yield texts
         raise DataError(
             f"{name}, line {first + len(texts)}: not UTF-8 ({error.reason} at byte "
-            f"{error.start + 1})"
+            f"{error.start + 1}); {advice}"
         ) from None
     if texts:
         yield texts
@@ -202,7 +213,8 @@ def read_raw_lines(
     language: str = "",
     advance: Callable[[int], object] = ignore_progress,
 ) -> Iterator[bytes]:
-    """The undecoded lines of a plain or compressed file, without line feeds and byte order mark.
+    """The lines of a plain or compressed file, in undecoded UTF-8, without line ends and byte order
+    mark.
 
     Args:
         member: the file in a .zip; not needed if there is only one candidate.
@@ -212,31 +224,81 @@ def read_raw_lines(
     Raises:
         DataError: the file is missing, empty, damaged or not text.
     """
-    blocks = read_blocks(path, member, language, advance)
-    rest = b""
-    while len(rest) < 3 and (block := next(blocks, b"")):
-        rest += block
-    if rest.startswith((b"\xff\xfe", b"\xfe\xff")) or rest.count(0) > MAX_ZEROS * len(rest):
-        raise DataError(f"{path}: is UTF-16 or no text; save it as UTF-8 text")
-    rest = rest.removeprefix(b"\xef\xbb\xbf")
-    if not rest and not (rest := next(blocks, b"")):
-        raise DataError(f"{path}: is empty")
-    count = 0
-    for block in blocks:
-        *lines, rest = (rest + block).split(b"\n")
+    is_empty = True
+    for lines in split_lines(read_blocks(path, member, language, advance), str(path)):
+        is_empty = is_empty and not lines
         yield from lines
+    if is_empty:
+        raise DataError(f"{path}: is empty")
+
+
+def split_lines(
+    blocks: Iterable[bytes],
+    name: str,
+    max_bytes: int = MAX_LINE_BYTES,
+    advice: str = "this is not a text file",
+) -> Iterator[list[bytes]]:
+    """For each block the lines that end in it, in undecoded UTF-8; then the last line.
+
+    Lines end with \\n or \\r\\n. Where a text begins with more lone \\r than \\n, as that of old
+    Macintosh programs, they end with \\r, too. Elsewhere a lone \\r is white space in a sentence:
+    one line more would shift aligned files.
+
+    Raises:
+        DataError: a line is longer than `max_bytes` (what to do is `advice`), or the text is not in
+            the encoding of its byte order mark.
+    """
+    rest, count = b"", 0
+    has_returns: bool | None = None  # whether lines end with \r; None: not known yet
+    for block in _to_utf8(blocks, name):
+        rest += block
+        if has_returns is None:
+            n_feeds = rest.count(b"\n")
+            if not n_feeds and len(rest) < STREAM_BLOCK_BYTES:
+                yield []
+                continue
+            n_returns = rest.rstrip(b"\r").count(b"\r") - rest.count(b"\r\n")
+            has_returns = n_returns > n_feeds
+        rest = rest.replace(b"\r\n", b"\n")
+        if has_returns:  # a \r at the end may be half of \r\n
+            rest = rest[:-1].replace(b"\r", b"\n") + rest[-1:]
+        *lines, rest = rest.split(b"\n")
         count += len(lines)
-        if len(rest) > MAX_LINE_BYTES:
-            raise DataError(
-                f"{path}: line {count + 1} has more than {MAX_LINE_BYTES:,} bytes, so this is not "
-                "a text file"
-            )
+        yield lines
+        if len(rest) > max_bytes:
+            raise DataError(f"{name}, line {count + 1}: longer than {max_bytes:,} bytes; {advice}")
     if rest:
-        yield from rest.removesuffix(b"\n").split(b"\n")
+        yield [rest.removesuffix(b"\r")] if has_returns is False else rest.splitlines()
+
+
+def _to_utf8(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
+    """A text without its byte order mark, in UTF-8."""
+    blocks = iter(blocks)
+    start = next(blocks, b"")
+    while any(mark.startswith(start) for mark in ENCODINGS) and (block := next(blocks, b"")):
+        start += block
+    mark = next(filter(start.startswith, ENCODINGS), b"")
+    encoding = ENCODINGS.get(mark, "utf-8")
+    if encoding == "utf-8":
+        if start.count(0) > 2 + MAX_ZEROS * len(start):
+            raise DataError(f"{name}: is UTF-16 or no text; save it as UTF-8 text")
+        yield start.removeprefix(mark)
+        yield from blocks
+        return
+    # Half of a surrogate pair spoils its line, not the file.
+    decoder = codecs.getincrementaldecoder(encoding)("surrogatepass")
+    try:
+        for block in chain([start], blocks, [b""]):
+            yield decoder.decode(block, not block).encode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{name}: is not {encoding.upper()}, as its first bytes say ({error.reason}); save it "
+            "as UTF-8"
+        ) from None
 
 
 def read_text_lines(path: Path) -> Iterator[str]:
-    """The lines of a plain or compressed UTF-8 file, without line ends.
+    """The lines of a plain or compressed file, without line ends.
 
     Raises:
         DataError: as `read_raw_lines`, or a line is not UTF-8.

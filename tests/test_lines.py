@@ -35,15 +35,29 @@ LINES = [str(number**7).encode() for number in range(12_000)]
         (b"a\x0bb\x0cc\xc2\x85d\re\n", [b"a\x0bb\x0cc\xc2\x85d\re"]),
         (b"12345678\n123\n" * 3, [b"12345678", b"123"] * 3),
         (b"1234567890\n" * 2 + b"x", [b"1234567890"] * 2 + [b"x"]),
+        (b"a\r\nb\rc\r\n\r\n", [b"a", b"b\rc", b""]),
+        (b"a\r\r\nb\r\r\n", [b"a\r", b"b\r"]),
+        (b"a\rb\rc", [b"a", b"b", b"c"]),
+        (b"a\r\rb\r", [b"a", b"", b"b"]),
+        (b"a\rb\rc\rd\re\nf\r\ng\r", [b"a", b"b", b"c", b"d", b"e", b"f", b"g"]),
+        *(
+            ("\ufeffSchön\r\n你好\n".encode(encoding), ["Schön".encode(), "你好".encode()])
+            for encoding in ("utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
+        ),
+        ("\ufeffa\n".encode("utf-16-le") + b"\0\xd8\n\0b\0", [b"a", b"\xed\xa0\x80", b"b"]),
     ],
 )
-def test_raw_lines_end_with_line_feeds_only(
+def test_lines_of_any_unicode_encoding_end_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, lines: list[bytes]
 ) -> None:
     path = plain(tmp_path / "text", content)
     for block in (*range(4, 13), 1000):
         monkeypatch.setattr(module, "BLOCK_BYTES", block)
         assert list(read_raw_lines(path)) == lines
+    if b"\xed" not in lines[-2:][0]:
+        texts = [line.decode() for line in lines]
+        assert read_lines(path) == [*read_text_lines(path)] == texts
+        assert [*chain.from_iterable(stream(content))] == texts
 
 
 def assert_refused(path: Path, message: str, member: str | None = None) -> None:
@@ -94,7 +108,9 @@ def test_damaged_and_empty_archives_are_refused(tmp_path: Path, pack: Packer) ->
         ("deu.txt.gz", b"", "is empty"),
         ("none.zip", b"", "is empty"),
         ("mark.txt", "\ufeff".encode(), "is empty"),
-        ("deu.txt", "Hi.\tHallo!\n".encode("utf-16"), "is UTF-16 or no text; save it as UTF-8"),
+        ("deu.txt", "Hi.\tHallo!\n".encode("utf-16-le"), "is UTF-16 or no text; save it as UTF"),
+        ("deu.txt", "Hi.\n".encode("utf-16") + b"x", r"is not UTF-16, as .* \(truncated data\)"),
+        ("deu.txt", b"\xff\xfe\0\0\xff\xff\xff\xff", "is not UTF-32, as its first bytes say"),
     ],
 )
 def test_files_without_text_are_refused(
@@ -135,7 +151,7 @@ def test_a_small_file_of_gigabytes_needs_little_memory(tmp_path: Path, pack: Pac
     path.write_bytes(path.read_bytes() * ((1 << 27) // part))
     tracemalloc.start()
     try:
-        assert_refused(path, "line 1 has more than 16,777,216 bytes, so this is not a text file")
+        assert_refused(path, "line 1: longer than 16,777,216 bytes; this is not a text file")
         assert tracemalloc.get_traced_memory()[1] < 1 << 27
     finally:
         tracemalloc.stop()

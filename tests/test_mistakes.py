@@ -234,10 +234,10 @@ DATA = [
     case("pairs.tsv: is empty", edit=lambda: write([])),
     case(
         "no row can be used: line 1 has 1 column, expected 2 columns",
-        edit=lambda: write([[""]] * 9),
+        edit=lambda: write([["one"]] * 9),
     ),
     case(
-        r"pairs.tsv: not UTF-8 in \d\d rows (the first: line 1); convert the file",
+        r"pairs.tsv: not UTF-8 in \d\d rows (the first: line 1); save it as UTF-8, or convert it",
         edit=lambda: write(encoding="latin-1"),
     ),
     case("pairs.tsv: is UTF-16 or no text; save it", edit=lambda: write(encoding="utf-16-le")),

@@ -150,7 +150,7 @@ TOKENIZERS = _table(
 # text: what a line or record is. files: reads `files`, one per language, instead of `path`.
 # columns: "number" (from 1, or a name in the header), "name" (of a field) or "none".
 # needs_columns: they must be given. english_first: the columns of English and of the other language
-# if none are given.
+# if none are given. delimiters: those to try; by default a tab.
 FORMATS = _table(
     "formats",
     {
@@ -161,6 +161,12 @@ FORMATS = _table(
             "nmt.data.formats:open_table", text="tatoeba (id, text, id, text)", english_first=(2, 4)
         ),
         "tsv": Part("nmt.data.formats:open_table", text="tsv", needs_columns=True),
+        "csv": Part(
+            "nmt.data.formats:open_table",
+            text="csv",
+            needs_columns=True,
+            delimiters=",;|\t",
+        ),
         "lines": Part("nmt.data.formats:open_lines", text="lines (two files)", files=True),
     },
 )

@@ -4,9 +4,10 @@ To add a format: a function that opens its files as `PairSource`s, and its row i
 nmt/config/parts.py, or in an extra.
 """
 
+import csv
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from glob import glob, has_magic
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import cast
 
 from nmt.config.parts import FORMATS
 from nmt.config.schema import SourceConfig
+from nmt.data.tables import Dialect, find_dialect, read_rows
 from nmt.errors import DataError
 from nmt.files import explain_read_errors
 from nmt.lines import ignore_progress, read_raw_lines
@@ -21,6 +23,8 @@ from nmt.lines import ignore_progress, read_raw_lines
 # Why a row has no pair.
 UNDECODABLE = "undecodable"
 TOO_FEW_COLUMNS = "too few columns"
+TOO_MANY_COLUMNS = "too many columns"
+BAD_QUOTATION = "bad quotation marks"
 BAD_RECORD = "bad record"
 
 RawRow = tuple[bytes, ...]  # one undecoded line, or the two sides of a pair
@@ -67,36 +71,48 @@ class PairSource(ABC):
             DataError: a file is missing or damaged.
         """
 
-    def pair(self, row: RawRow) -> tuple[str, str]:
-        """Source and target text. Raises: UnicodeDecodeError, NoPairError."""
+    def pair(self, row: RawRow) -> tuple[str, str] | None:
+        """Source and target text; None if the row is blank, where blank lines are no rows. Raises:
+        UnicodeDecodeError, NoPairError.
+        """
         src, tgt = row
         return src.decode("utf-8"), tgt.decode("utf-8")
 
 
 @dataclass(frozen=True)
 class TableSource(PairSource):
-    """One line per pair, columns separated by tabs. src, tgt: indices of the columns."""
+    """A row per pair. src, tgt: indices of the columns. min_columns: the last may be missing."""
 
     member: str | None
     src: int
     tgt: int
+    dialect: Dialect
+    min_columns: int
     first_line: int = 1
 
     @property
     def expected(self) -> str:
-        return f"{max(self.src, self.tgt) + 1} columns separated by tabs"
+        return str(self.dialect)
 
     def rows(self, advance: Callable[[int], object] = ignore_progress) -> Iterator[RawRow]:
         lines = read_raw_lines(self.path, self.member, advance=advance)
-        return ((line,) for line in islice(lines, self.first_line - 1, None))
+        rows = read_rows(lines, self.dialect)
+        return ((row,) for row in islice(rows, self.first_line - 1, None))
 
-    def pair(self, row: RawRow) -> tuple[str, str]:
-        columns = row[0].decode("utf-8").split("\t")
-        n_columns = len(columns)
-        if n_columns <= max(self.src, self.tgt):
-            detail = "has 1 column" if n_columns == 1 else f"has {n_columns} columns"
-            raise NoPairError(TOO_FEW_COLUMNS, detail)
-        return columns[self.src], columns[self.tgt]
+    def pair(self, row: RawRow) -> tuple[str, str] | None:
+        text = row[0].decode("utf-8")
+        if not text.strip(" "):
+            return None
+        try:
+            cells = self.dialect.cells(text)
+        except csv.Error as error:
+            raise NoPairError(BAD_QUOTATION, f"has bad quotation marks ({error})") from None
+        # With another number, a cell is missing or has a delimiter in it; no one knows which.
+        if not self.min_columns <= len(cells) <= self.dialect.n_columns:
+            is_short = len(cells) < self.min_columns
+            count = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
+            raise NoPairError(TOO_FEW_COLUMNS if is_short else TOO_MANY_COLUMNS, f"has {count}")
+        return cells[self.src], cells[self.tgt]
 
 
 @dataclass(frozen=True)
@@ -169,13 +185,19 @@ def open_lines(config: SourceConfig, files: Files, languages: Languages) -> list
 
 
 def open_table(config: SourceConfig, files: Files, languages: Languages) -> list[PairSource]:
-    """Tables: manythings, tatoeba and tsv, which differ in their columns."""
+    """Tables: manythings, tatoeba, tsv and csv, which differ in their columns and delimiters."""
     return [_open_table(config, path, languages) for path in files[""]]
 
 
 def _open_table(config: SourceConfig, path: Path, languages: Languages) -> TableSource:
-    first_line = next(read_raw_lines(path, config.member), b"").decode("utf-8", "replace")
-    first = [cell.strip() for cell in first_line.split("\t")]
+    delimiters = FORMATS[config.format].trait("delimiters") or "\t"
+    dialect = find_dialect(path, config.member, delimiters)
+    lines = read_raw_lines(path, config.member)
+    first_row = next(read_rows(lines, dialect)).decode("utf-8", "replace")
+    try:
+        first = [cell.strip() for cell in dialect.cells(first_row)]
+    except csv.Error as error:
+        raise DataError(f"{path}, line 1: has bad quotation marks ({error})") from None
     has_ids = len(first) >= 4 and first[0].isdigit() and first[2].isdigit()
     if config.format == "manythings" and config.columns is None and has_ids:
         raise DataError(
@@ -189,14 +211,25 @@ def _open_table(config: SourceConfig, path: Path, languages: Languages) -> Table
     names = [columns[language] for language in languages]
     has_header = any(isinstance(name, str) for name in names)
     src, tgt = (_column_index(path, name, first) for name in names)
-    if config.format == "tsv" and not has_header and len(first) > max(src, tgt):
+    has_names = FORMATS[config.format].trait("needs_columns")
+    if has_names and not has_header and len(first) > max(src, tgt):
         header = first[src].lower(), first[tgt].lower()
         if header in (("source", "target"), ("src", "tgt"), languages):
             raise DataError(
                 f"{path}, line 1: names of columns, not a pair; delete the line, or set `columns` "
                 f"to {{{languages[0]}: {first[src]}, {languages[1]}: {first[tgt]}}}"
             )
-    return TableSource(path, config.member, src, tgt, 2 if has_header else 1)
+    n_needed = max(src, tgt) + 1
+    n_columns = len(first) if has_header else max(dialect.n_columns, n_needed)
+    return TableSource(
+        path,
+        config.member,
+        src,
+        tgt,
+        replace(dialect, n_columns=n_columns),
+        min_columns=n_needed if config.format == "manythings" else n_columns,
+        first_line=2 if has_header else 1,
+    )
 
 
 def _column_index(path: Path, column: int | str, header: list[str]) -> int:

@@ -22,8 +22,10 @@ import numpy.typing as npt
 from nmt.config.schema import CleaningConfig, DataConfig
 from nmt.data import checks
 from nmt.data.formats import (
+    BAD_QUOTATION,
     BAD_RECORD,
     TOO_FEW_COLUMNS,
+    TOO_MANY_COLUMNS,
     UNDECODABLE,
     Languages,
     NoPairError,
@@ -41,6 +43,7 @@ from nmt.data.splitting import (
 )
 from nmt.data.workers import Workers, chunked
 from nmt.errors import DataError
+from nmt.lines import CONVERT
 from nmt.text.tokenizers import normalize_and_report
 
 CHUNK_ROWS = 4096  # rows per task of a worker
@@ -56,7 +59,7 @@ LENGTH_RATIO = "length ratio"
 DUPLICATE = "exact duplicate"
 BEYOND_MAX_PAIRS = "beyond max_pairs"
 DROP_REASONS = (
-    *(UNDECODABLE, TOO_FEW_COLUMNS, BAD_RECORD),
+    *(UNDECODABLE, TOO_FEW_COLUMNS, TOO_MANY_COLUMNS, BAD_QUOTATION, BAD_RECORD),
     *(EMPTY_SOURCE, EMPTY_TARGET, MISSING_VALUE, NO_LETTERS, TOO_LONG, LENGTH_RATIO),
     *(DUPLICATE, BEYOND_MAX_PAIRS),
 )
@@ -245,8 +248,7 @@ def read_pairs(
         if n_undecodable >= 5 and n_undecodable > tally.non_ascii:
             raise DataError(
                 f"{source.name}: not UTF-8 in {n_undecodable:,} rows (the first: line "
-                f"{tally.lines[UNDECODABLE][0]}); convert the file, for example from Latin-1 with "
-                "`iconv -f LATIN1 -t UTF-8 FILE > NEW`"
+                f"{tally.lines[UNDECODABLE][0]}); {CONVERT}"
             )
         total.add(tally, source.name if len(sources) > 1 else None)
     n_others = len(sources) - 1
@@ -259,7 +261,8 @@ def read_pairs(
 
 
 def _nothing_usable(name: str, tally: Tally) -> str:
-    without_pair = tally.dropped[TOO_FEW_COLUMNS] + tally.dropped[BAD_RECORD]
+    reasons = (TOO_FEW_COLUMNS, TOO_MANY_COLUMNS, BAD_QUOTATION, BAD_RECORD)
+    without_pair = sum(tally.dropped[reason] for reason in reasons)
     if tally.first_problem is not None and tally.dropped.total() == without_pair:
         return f"{name}: no row can be used: {tally.first_problem}; check `format`"
     if not tally.read:
@@ -307,9 +310,11 @@ def clean_rows(
 
 
 def _decode(source: PairSource, row: RawRow, line: int, tally: Tally, strict: bool) -> Pair | None:
-    """The pair of a row. One that cannot be read is counted (None), or an error if `strict`."""
+    """The pair of a row; None if the row is blank, or cannot be read. The latter is counted, or an
+    error if `strict`.
+    """
     try:
-        return source.pair(row)
+        pair = source.pair(row)
     except UnicodeDecodeError as error:
         reason = UNDECODABLE
         problem = f"{source.unit} {line} is not UTF-8 ({error.reason} at byte {error.start + 1})"
@@ -317,6 +322,9 @@ def _decode(source: PairSource, row: RawRow, line: int, tally: Tally, strict: bo
         reason, detail = error.args
         problem = f"{source.unit} {line} {detail}, expected {source.expected}"
         tally.first_problem = tally.first_problem or problem
+    else:
+        tally.read -= pair is None
+        return pair
     if strict:
         raise DataError(
             f"{source.name}: {problem}; dev and test sets are used whole, so fix the {source.unit}"

@@ -19,6 +19,7 @@ from nmt import cli
 from nmt.decoding import forced as scoring
 from nmt.decoding import translator
 from nmt.decoding.translator import Translation
+from nmt.lines import CONVERT
 from nmt.run import load
 from tests.conftest import Run
 
@@ -183,7 +184,7 @@ def test_bad_input(nmt: Run, trained: Path, tmp_path: Path) -> None:
     assert nmt(*here, "--json", "Sch\udcf6n").err == "nmt: sentence 1: not UTF-8\n"
     assert (
         nmt(*here, stdin=b"Sch\xf6n").err
-        == "nmt: stdin, line 1: not UTF-8 (invalid start byte at byte 4)\n"
+        == f"nmt: stdin, line 1: not UTF-8 (invalid start byte at byte 4); {CONVERT}\n"
     )
     assert (
         "stdin, line 2: longer than 1,048,576 bytes"
@@ -288,7 +289,8 @@ def test_warnings_come_before_a_late_error(nmt: Run, trained: Path) -> None:
             "translate", "--run", trained, *words, stdin=source + BAD + source
         ).err.splitlines()
         assert lines[0].startswith("nmt: line 1: ")
-        assert lines[1:] == ["nmt: stdin, line 2: not UTF-8 (invalid start byte at byte 4)"]
+        fault = "nmt: stdin, line 2: not UTF-8 (invalid start byte at byte 4)"
+        assert lines[1:] == [f"{fault}; {CONVERT}"]
 
 
 @pytest.mark.parametrize("words", [[], ["--n-best", 2], ["--json"]])
@@ -302,7 +304,7 @@ def test_finished_lines_are_kept_after_a_late_error(
     )
     output.write_text("earlier\n")
     here = ["translate", "--run", trained, "-o", output, *words]
-    fault = "stdin, line 4: not UTF-8 (invalid start byte at byte 4)"
+    fault = f"stdin, line 4: not UTF-8 (invalid start byte at byte 4); {CONVERT}"
     for _ in range(2):  # the second replaces the first
         result = nmt(*here, stdin=good + BAD + good)
         assert (result.status, result.err) == (
@@ -321,7 +323,7 @@ def test_without_finished_lines_there_is_no_partial_file(
     nmt: Run, trained: Path, tmp_path: Path
 ) -> None:
     assert nmt("translate", "--run", trained, "-o", tmp_path / "out.txt", stdin=BAD).err.endswith(
-        "at byte 4)\n"
+        f"at byte 4); {CONVERT}\n"
     )
     assert [*tmp_path.iterdir()] == []
 

@@ -21,7 +21,8 @@ def sources(config: SourceConfig, src: str = "en", tgt: str = "de") -> list[Pair
 
 
 def pairs(config: SourceConfig, src: str = "en", tgt: str = "de") -> list[tuple[str, str]]:
-    return [source.pair(row) for source in sources(config, src, tgt) for row in source.rows()]
+    rows = (source.pair(row) for source in sources(config, src, tgt) for row in source.rows())
+    return [pair for pair in rows if pair is not None]
 
 
 @pytest.mark.parametrize("pack", [plain, gzipped, zipped])

@@ -71,8 +71,10 @@ class JsonLinesSource(PairSource):
     def rows(self, advance: Callable[[int], object] = ignore_progress) -> Iterator[RawRow]:
         return ((line,) for line in read_raw_lines(self.path, self.member, advance=advance))
 
-    def pair(self, row: RawRow) -> tuple[str, str]:
+    def pair(self, row: RawRow) -> tuple[str, str] | None:
         text = row[0].decode("utf-8")
+        if not text.strip():
+            return None
         try:
             record = json.loads(text)
         except (ValueError, RecursionError) as error:

@@ -36,7 +36,7 @@ def pairs(
 ) -> list[tuple[str, str]]:
     config = SourceConfig(format=kind, columns=columns)
     (source,) = open_source(config, {"": [path]}, (src, "de" if src == "en" else "en"))
-    return [source.pair(row) for row in source.rows()]
+    return [pair for row in source.rows() if (pair := source.pair(row)) is not None]
 
 
 def read(path: Path, kind: SourceFormat, *, strict: bool = False) -> Tally:
@@ -80,13 +80,14 @@ def test_bad_json_is_explained(tmp_path: Path, line: bytes, message: str) -> Non
 
 def test_bad_records_are_counted_and_listed(tmp_path: Path) -> None:
     path = plain(
-        tmp_path / "a.jsonl", b'{"en": "Hi.", "de": "Hallo!"}\n\n{"en": "\\ud800", "de": "x"}\n'
+        tmp_path / "a.jsonl", b'{"en": "Hi.", "de": "Hallo!"}\n[]\n{"en": "\\ud800", "de": "x"}\n'
     )
     tally = read(path, "jsonl")
     assert tally.dropped == {formats.BAD_RECORD: 1, formats.UNDECODABLE: 1}
     assert tally.lines == {formats.BAD_RECORD: [2], formats.UNDECODABLE: [3]}
     with pytest.raises(
-        DataError, match=r"line 2 is not JSON .*; dev and test sets are used whole, so fix the line"
+        DataError,
+        match=r"line 2 has no text under en .*; dev and test sets are used whole, so fix the line",
     ):
         read(path, "jsonl", strict=True)
 

@@ -280,7 +280,7 @@ def test_languages_of_two_files(tmp_path: Path) -> None:
         (b"One sentence.\nAnother, shorter.\n", r"no columns found \(tried tabs and commas\)"),
         (b"1\t2\n3\t4\n", "has no two columns of text"),
         (b"a\tb\nSch\xf6n\tb\n", r"line 2: not UTF-8"),
-        ("One\tEins\n".encode("utf-16"), "is UTF-16"),
+        ("One\tEins\n".encode("utf-16-le"), "is UTF-16"),
         (b"\n\n", "no columns found"),
     ],
 )
