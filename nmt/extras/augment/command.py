@@ -335,7 +335,7 @@ def _plan_tasks(options: AugmentOptions, original: PreparedData, known: HeldOut)
         members = find_members(runs or [], original, direction, known)
         groups = [members] if options.ensemble and members else [[member] for member in members]
         texts: dict[str, Iterable[str]] = {}
-        if groups:
+        if groups and options.counts[from_pairs]:
             texts[from_pairs] = (pair[side] for pair in original.original_pairs())
         if path is not None:
             texts[from_text] = map(original.tokenizers[side].normalize, read_text_lines(path))
@@ -367,7 +367,8 @@ def _write_pairs(
             parts.append((original.corpus.selection([(start, end)]), counts[ORIGINAL]))
         facts.append({"runs": [], **part, "repeat": part["repeat"] * counts[ORIGINAL]})
     known_pairs = original.pairs() if counts[ORIGINAL] else ()
-    known = {fingerprint("\t".join(pair)): "copy of an original pair" for pair in known_pairs}
+    earlier = "earlier" if "augmentation" in original.manifest else "original"
+    known = {fingerprint("\t".join(pair)): f"copy of an {earlier} pair" for pair in known_pairs}
     for task in tasks:
         pairs = synthetic_pairs(task, original, known)
         is_tagged = tag is not None and task.origin == BACK_TRANSLATION

@@ -291,6 +291,9 @@ def test_later_calls_know_the_original_pairs(setting: Setting, tmp_path: Path) -
     augment.run(options)
     with pytest.raises(DataError, match="new: has no pairs that are recorded as original"):
         augment.run(AugmentOptions(tmp_path / "new", tmp_path / "newer", [setting.forward]))
+    call = {"forward": [setting.forward], "src_text": tmp_path / "mono.de", "repeat": ["forward=0"]}
+    manifest = augment.run(AugmentOptions(tmp_path / "new", tmp_path / "newer", **call))
+    assert [part["repeat"] for part in manifest["augmentation"]["parts"]] == [0, 0, 0, 0, 0, 1, 1]
 
 
 def test_a_teacher_of_one_direction_does_not_teach_both(setting: Setting, tmp_path: Path) -> None:
