@@ -13,6 +13,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from heapq import nlargest
+from itertools import chain
+from locale import locale_alias
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,7 @@ import numpy.typing as npt
 
 from nmt.data.splitting import Fingerprints, Kind, are_among, fingerprint
 from nmt.errors import DataError, NmtWarning
+from nmt.text.tokenizers import WORD_CHARACTERS
 
 MAX_SHIFT = 3
 
@@ -47,9 +50,34 @@ SCRIPTS = {
     "SINHALA": "si",
 }
 
+# Languages whose frequent words are those of another one, in spaCy's lists.
+SAME_WORDS = {"sr": "hr", "bs": "hr", "sh": "hr", "no": "nb", "nn": "nb", "gl": "pt", "yi": "he"}
+MIN_SHARE = 0.07  # of a side that is in another language, for a warning
+
+# Signs that a text is not as people write it: what, pattern, least part of the sentences, remedy.
+NOT_RAW = (
+    (
+        "HTML entities",
+        r"&(?:#\d+|#[xX][\da-fA-F]+|[A-Za-z]\w*);",
+        0.02,
+        "undo them with Python's html.unescape",
+    ),
+    ("marks of subword-nmt", r"\S@@(?: |$)", 0.02, "join it with `sed -r 's/(@@ )|(@@ ?$)//g'`"),
+    ("marks of SentencePiece", r"(?:^| )▁", 0.02, "join it with `sed 's/ //g; s/▁/ /g'`"),
+    ("marks of the OpenNMT tokenizer", "￭", 0.02, "join it with `sed 's/ *￭ *//g'`"),
+    ("marks of WordPiece", r"\S ##\w", 0.02, "join it with `sed 's/ ##//g'`"),
+    ("marks of the ends of words", "</w>", 0.02, "join it with `sed 's/ //g; s#</w># #g'`"),
+    (
+        "words split by a tokenizer",
+        r"\w [.,。，、](?: |$)| @-@ ",
+        0.2,
+        "detokenize it with sacremoses",
+    ),
+)
+
 EMPTY = np.frombuffer(fingerprint(""), "<u8")[0]
 
-_WORD, _LETTERS = re.compile(r"\w{3,}|\d+"), re.compile(r"[^\W\d_]+")
+_WORD, _LETTERS = re.compile(r"\w{3,}|\d+"), re.compile(rf"(?:(?![\d_])[{WORD_CHARACTERS}])+")
 
 Pair = tuple[str, str]
 
@@ -159,18 +187,67 @@ def check_languages(name: str, pairs: Sequence[Pair], languages: tuple[str, str]
             "`files`"
         )
     for language, texts in zip(languages, zip(*pairs, strict=True), strict=False):
-        known, words = function_words(language), _LETTERS.findall(" ".join(texts).lower())
-        n_known = sum(word in known for word in words)
-        # In another language, few words are frequent in the stated one.
-        if len(words) < 200 or n_known >= 0.05 * len(words):
-            continue
-        guess = guess_language(texts)
-        if guess != language and (known or guess):
-            looks = f"look like {guess}" if guess else f"have few frequent words of {language}"
+        guess, share = find_other_language(texts, language)
+        if share:
+            part = f"at least {share:.0%} of " if share < 0.6 else ""
             _warn(
-                f"{name}: the {language} sentences are perhaps in another language (they {looks}); "
-                "check data.direction and `columns`"
+                f"{name}: {part}the {language} sentences are perhaps in another language (they "
+                f"look like {guess}); check data.direction and `columns`"
             )
+
+
+def check_raw_text(name: str, pairs: Sequence[Pair], languages: tuple[str, str]) -> None:
+    """Warn if a side of a sample was prepared for another program: split, or escaped."""
+    for language, texts in zip(languages, zip(*pairs, strict=True), strict=False):
+        for what, pattern, least, remedy in NOT_RAW:
+            found = [text for text in texts if re.search(pattern, text)]
+            if len(found) >= max(5, least * len(texts)):
+                _warn(
+                    f"{name}: {len(found) / len(texts):.0%} of the {language} sentences have "
+                    f"{what}, for example {found[0][:80]!r}; nmt needs raw text: {remedy}, or take the original text"
+                )
+                break
+
+
+def find_other_language(texts: Sequence[str], language: str) -> tuple[str, float]:
+    """Another language than the stated one, and the share of the texts that are clearly in it; 0 if
+    there is no evidence for one.
+    """
+    votes = Counter(chain.from_iterable(_other_languages(text, language) for text in texts))
+    guess, count = votes.most_common(1)[0] if votes else ("", 0)
+    own = SAME_WORDS.get(language, language)
+    if own not in SCRIPTS.values() and guess not in SCRIPTS.values():
+        # Few words say little; the words of a language without a list may be those of a relative.
+        is_code = len(own) == 3 or any(re.match(rf"{own}(_|$)", name) for name in locale_alias)
+        if len(function_words(own)) < 50 and is_code:
+            return guess, 0
+    share = count / max(1, len(texts))
+    return guess, share if count >= 10 and share >= MIN_SHARE else 0
+
+
+def _other_languages(text: str, language: str) -> set[str]:
+    """The languages whose script or frequent words a text has, and clearly not the stated one's."""
+    scripts = Counter(
+        unicodedata.name(letter, "").split(" ")[0] for letter in text if letter.isalpha()
+    )
+    n_kana, n_chinese = scripts["HIRAGANA"] + scripts["KATAKANA"], scripts["CJK"]
+    if language == "ja" and n_kana + n_chinese:
+        return {"zh"} if not n_kana and n_chinese >= 8 else set()
+    if language == "zh" and n_chinese and n_kana < 0.2 * n_chinese:
+        return set()
+    own = SAME_WORDS.get(language, language)
+    if any(code == own and scripts[script] for script, code in SCRIPTS.items()):
+        return set()
+    most = max(SCRIPTS, key=lambda script: scripts[script])
+    if scripts[most] > max(1, 0.5 * scripts.total() - n_kana):
+        return {"ja" if n_kana > 0.2 * n_chinese else SCRIPTS[most]}
+    counts = Counter(
+        code
+        for word in set(_LETTERS.findall(text.lower()))
+        for code in _languages_by_stop_word().get(word, ())
+    )
+    n_own = max(counts[language], counts[own])
+    return {code for code, count in counts.items() if count >= max(n_own + 2, 1.5 * n_own)}
 
 
 def check_held_out(

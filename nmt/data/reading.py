@@ -257,6 +257,7 @@ def read_pairs(
         raise DataError(_nothing_usable(name, total))
     checks.check_dropped(name, total.dropped, total.read)
     checks.check_languages(name, sample, languages)
+    checks.check_raw_text(name, sample, languages)
     return total
 
 

@@ -12,7 +12,9 @@ from nmt.data.checks import (
     MAX_SHIFT,
     check_languages,
     check_order,
+    check_raw_text,
     count_words,
+    find_other_language,
     find_shift,
     guess_language,
 )
@@ -98,6 +100,51 @@ def test_languages_without_a_list_of_words_give_a_warning_only_if_the_text_is_cl
     ):
         check_languages("x.tsv", sample[:300], ("en", "ge"))
     check_languages("x.tsv", [("blorp snix " * 5, "glumf trask " * 5)] * 50, ("qx", "qy"))
+
+
+def test_a_part_in_another_language_gives_a_warning(sample: Pairs) -> None:
+    english, german = map(list, zip(*sample[:200], strict=True))
+    for share in (60, 100):
+        mixed = [*german[share:], *english[:share]]
+        assert find_other_language(mixed, "de")[0] == "en"
+        with pytest.warns(NmtWarning, match="of the de sentences are perhaps in another"):
+            check_languages("x.tsv", [*zip(german, mixed, strict=True)], ("en", "de"))
+    assert find_other_language([*german, "The end of it is not here."], "de")[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("ja", "Zorvex Tilda Pro 充電器 黒"),
+        ("ja", "The best of Zorvex for you カバー"),
+        ("ko", "Zorvex Tilda Pro 검정"),
+        ("zh", "Zorvex Tilda Pro 优の 黑"),
+        ("de", "Zorvex Tilda Pro A25 Ladegerät schwarz"),
+        ("gl", "Teño que ir á casa agora porque os nenos me agardan."),
+    ],
+)
+def test_names_in_other_letters_are_no_other_language(language: str, text: str) -> None:
+    assert find_other_language([text] * 50, language)[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("Tea &amp; milk", "HTML entities"),
+        ("a ca@@ ke", "marks of subword-nmt"),
+        ("▁a ▁ca ke", "marks of SentencePiece"),
+        ("a cake ￭.", "marks of the OpenNMT tokenizer"),
+        ("a ca ##ke", "marks of WordPiece"),
+        ("a</w> ca ke</w>", "marks of the ends of words"),
+        ("A cake , please .", "words split by a tokenizer"),
+    ],
+)
+def test_text_that_is_not_raw_gives_a_warning(sample: Pairs, text: str, what: str) -> None:
+    with pytest.warns(NmtWarning, match=f"20% of the de sentences have {what}, for example"):
+        check_raw_text("x.tsv", [*sample[:40], *[("x", text)] * 10], ("en", "de"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_raw_text("x.tsv", [*sample[:300], ("x", text)], ("en", "de"))
 
 
 def sources(shared_data: Path, root: Path, src: str, tgt: str) -> Iterator[PairSource]:
