@@ -204,7 +204,8 @@ def check_raw_text(name: str, pairs: Sequence[Pair], languages: tuple[str, str])
             if len(found) >= max(5, least * len(texts)):
                 _warn(
                     f"{name}: {len(found) / len(texts):.0%} of the {language} sentences have "
-                    f"{what}, for example {found[0][:80]!r}; nmt needs raw text: {remedy}, or take the original text"
+                    f"{what}, for example {found[0][:80]!r}; nmt needs raw text: "
+                    f"{remedy}, or take the original text"
                 )
                 break
 
