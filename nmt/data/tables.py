@@ -63,15 +63,16 @@ def read_rows(lines: Iterable[bytes], dialect: Dialect) -> Iterator[bytes]:
     if not dialect.is_quoted:
         yield from lines
         return
-    lines = iter(lines)
-    window = deque(islice(lines, MAX_CELL_LINES))
-    while window:
-        row = window.popleft()
+    lines, ahead = iter(lines), deque[bytes]()
+    while (row := ahead.popleft() if ahead else next(lines, None)) is not None:
         # Marks are in pairs, except in the first line of a cell with line breaks, and the last.
-        n_more = _find_end(row, window, dialect) if row.count(MARK) % 2 else 0
-        yield b"\n".join([row, *(window.popleft() for _ in range(n_more))])
-        yield from [b""] * n_more
-        window.extend(islice(lines, n_more + 1))
+        if row.count(MARK) % 2:
+            ahead.extend(islice(lines, MAX_CELL_LINES - len(ahead)))
+            n_more = _find_end(row, ahead, dialect)
+            yield b"\n".join([row, *(ahead.popleft() for _ in range(n_more))])
+            yield from [b""] * n_more
+        else:
+            yield row
 
 
 def _find_end(row: bytes, following: Sequence[bytes], dialect: Dialect) -> int:
@@ -95,28 +96,32 @@ def _parse(row: bytes, dialect: Dialect) -> list[str] | None:
 def _dialect(lines: Iterable[bytes], delimiter: str) -> Dialect:
     quoted = Dialect(delimiter, is_quoted=True)
     separator, has_comma = delimiter.encode(), False
-    n_columns = {False: Counter[int](), True: Counter[int]()}  # by whether cells are quoted
+    unmarked, as_plain, as_quoted = Counter[int](), Counter[int](), Counter[int]()  # columns
     kinds = Counter[str]()  # of rows with marks
     for row in read_rows(lines, quoted):
         if not row:
             continue
-        n_columns[False][row.count(separator) + 1] += 1
+        n_columns = row.count(separator) + 1
         if MARK not in row:
-            n_columns[True][row.count(separator) + 1] += 1
+            unmarked[n_columns] += 1
             has_comma = has_comma or b"," in row
-        elif (cells := _parse(row, quoted)) is None:
+            continue
+        as_plain[n_columns] += 1
+        cells = _parse(row, quoted)
+        if cells is None:
             kinds["not quoted"] += 1
         else:
-            n_columns[True][len(cells)] += 1
+            as_quoted[len(cells)] += 1
             kinds[_kind(cells, row.count(MARK), delimiter)] += 1
-    n_rows = n_columns[False].total()
+    n_rows = unmarked.total() + as_plain.total()
     n_valid = kinds.total() - kinds["not quoted"]
     n_quoted = kinds["minimal"] + kinds["commas"] * (not has_comma)
     if n_valid >= 0.9 * n_rows:  # all texts are in marks
         n_quoted = n_valid
     # A file of commas cannot do without marks.
     is_quoted = delimiter != "\t" or n_quoted > kinds.total() - n_quoted
-    ((usual, count),) = n_columns[is_quoted].most_common(1) or [(0, 0)]
+    columns = unmarked + (as_quoted if is_quoted else as_plain)
+    ((usual, count),) = columns.most_common(1) or [(0, 0)]
     return replace(quoted, is_quoted=is_quoted, n_columns=usual, share=count / max(1, n_rows))
 
 

@@ -1,6 +1,7 @@
 """Files of sentence pairs that hold records: JSON lines, Parquet and TMX."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,14 +17,31 @@ from nmt.lines import MAX_LINE_BYTES, ignore_progress, read_blocks, read_raw_lin
 
 PARQUET_ROWS = 4096  # read at once
 MAX_ROW_GROUP_BYTES = 1 << 32  # uncompressed: a larger one would not fit into memory
+MAX_ARRAY_BYTES = 1 << 28  # of a JSON array, which is read as a whole
 # Elements within a sentence of TMX that hold no text.
 INLINE_CODES = ("bpt", "ept", "ph", "it", "ut", "sub")
+# Places of elements within a sentence. Such as a line break, they stand between words that have no
+# space there; not between a word and its punctuation or quotation marks.
+PLACE = "\0"  # never in XML
+BETWEEN_WORDS = re.compile(r"""(?<=[^\s\0(\[{«“„‘¿¡"'’-])\0+(?=[^\s\0.,;:!?…%)\]}»”’"'-])""")
 XML_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
 def open_jsonl(config: SourceConfig, files: Files, languages: Languages) -> list[PairSource]:
-    """Files with a JSON object on each line."""
-    return [JsonLinesSource(path, config.member, _names(config, languages)) for path in files[""]]
+    """Files with a JSON object on each line, or with one array of objects."""
+    names = _names(config, languages)
+    return [
+        (JsonArraySource if _is_array(path, config.member) else JsonLinesSource)(
+            path, config.member, names
+        )
+        for path in files[""]
+    ]
+
+
+def _is_array(path: Path, member: str | None) -> bool:
+    first = next(read_blocks(path, member), b"")
+    text = first.decode(json.detect_encoding(first), "replace")
+    return text.lstrip().startswith("[")
 
 
 def open_parquet(config: SourceConfig, files: Files, languages: Languages) -> list[PairSource]:
@@ -81,6 +99,32 @@ class JsonLinesSource(PairSource):
             reason = " ".join(str(error).split())
             raise NoPairError(BAD_RECORD, f"is not JSON ({reason})") from None
         return _text_under(self.keys[0], record), _text_under(self.keys[1], record)
+
+
+class JsonArraySource(JsonLinesSource):
+    """One JSON array of objects."""
+
+    unit = "record"
+
+    def rows(self, advance: Callable[[int], object] = ignore_progress) -> Iterator[RawRow]:
+        content = bytearray()
+        for block in read_blocks(self.path, self.member, advance=advance):
+            content += block
+            if len(content) > MAX_ARRAY_BYTES:
+                raise DataError(
+                    f"{self.path}: is a JSON array of more than {MAX_ARRAY_BYTES:,} bytes; write "
+                    "its objects one a line, with `jq -c '.[]' FILE > NEW`"
+                )
+        try:
+            records = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            reason = " ".join(str(error).split())
+            raise DataError(
+                f"{self.path}: begins as a JSON array, but is none ({reason}); in a file of JSON "
+                "lines, each has an object"
+            ) from None
+        for record in records:
+            yield (json.dumps(record).encode(),)
 
 
 def _text_under(key: str, record: Any) -> str:
@@ -244,8 +288,9 @@ class _TmxTarget:
         elif name == "seg":  # of a language only the first
             self._in_segment = self._language not in self._texts
             self._texts.setdefault(self._language, [])
-        elif name in INLINE_CODES:
-            self._code_depth += 1
+        else:
+            self._mark_place()
+            self._code_depth += name in INLINE_CODES
 
     def data(self, text: str) -> None:
         if self._in_segment and not self._code_depth:
@@ -256,10 +301,21 @@ class _TmxTarget:
         name = tag.rpartition("}")[2]
         if name == "seg":
             self._in_segment = False
-        elif name in INLINE_CODES:
-            self._code_depth -= 1
         elif name == "tu":
-            self.units.append({code: "".join(parts) for code, parts in self._texts.items()})
+            texts = {code: "".join(parts) for code, parts in self._texts.items()}
+            self.units.append(
+                {
+                    code: BETWEEN_WORDS.sub(" ", text).replace(PLACE, "")
+                    for code, text in texts.items()
+                }
+            )
+        else:
+            self._code_depth -= name in INLINE_CODES
+            self._mark_place()
+
+    def _mark_place(self) -> None:
+        if self._in_segment:
+            self._texts[self._language].append(PLACE)
 
     def close(self) -> None:
         """The parser calls it at the end."""

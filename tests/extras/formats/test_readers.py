@@ -1,5 +1,6 @@
 """nmt.extras.formats.readers: JSON lines, Parquet and translation memories."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -65,8 +66,7 @@ def test_json_lines_have_keys(tmp_path: Path) -> None:
     ("line", "message"),
     [
         (b"{'en': 1}", r"is not JSON \(Expecting property name .*\)"),
-        (b"[" * 10**5, r"is not JSON \(.*\)"),
-        (b'["Hi.", "Hallo!"]', r"has no text under en \(it is no object\)"),
+        (b'"Hi."', r"has no text under en \(it is no object\)"),
         (b'{"en": "Hi.", "de": null}', r"has no text under de \(its keys are en, de\)"),
     ],
 )
@@ -76,6 +76,64 @@ def test_bad_json_is_explained(tmp_path: Path, line: bytes, message: str) -> Non
     no_row = rf"a\.jsonl: no row can be used: line 1 {message}, expected a JSON object with en and"
     with pytest.raises(DataError, match=rf"{no_row} de; check"):
         read(tmp_path / "a.jsonl", "jsonl")
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_json_array_is_read(tmp_path: Path, indent: int | None, encoding: str) -> None:
+    records = [{"translation": dict(zip(("en", "de"), pair, strict=True))} for pair in PAIRS]
+    text = json.dumps(records, ensure_ascii=False, indent=indent)
+    assert pairs(plain(tmp_path / "a.json", f"\n{text}\n".encode(encoding)), "jsonl") == PAIRS
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'[{"en": "Hi.", "de": "Hal', r"begins as a JSON array, but is none \(Unterminated.*\)"),
+        (
+            b'["Hi.", "Hallo!"]\n["Run!", "Lauf!"]',
+            r"but is none \(Extra data: line 2 column 1 .*\)",
+        ),
+        (b'[{"en": "Sch\xf6n"}]', r"but is none \('utf-8' codec can't decode .*\)"),
+        (b"[" * 10**5, r"but is none \(.*\)"),
+        (b"[" + b" " * 200_000, "is a JSON array of more than 100,000 bytes; write .*jq -c"),
+    ],
+)
+def test_an_array_that_cannot_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, message: str
+) -> None:
+    monkeypatch.setattr(record_sources, "MAX_ARRAY_BYTES", 100_000)
+    with pytest.raises(DataError, match=rf"a\.json: .*{message}"):
+        pairs(plain(tmp_path / "a.json", content), "jsonl")
+
+
+def test_blank_lines_are_no_records(tmp_path: Path) -> None:
+    line = b'{"en": "Hi.", "de": "Hallo!"}\n'
+    path = plain(tmp_path / "a.jsonl", b"\n" + line + b"  \n" + line + b"\r\n\n")
+    for is_strict in (False, True):
+        path.with_name("out.tsv").unlink(missing_ok=True)
+        tally = read(path, "jsonl", strict=is_strict)
+        assert (tally.read, tally.dropped.total()) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("segment", "text"),
+    [
+        ('Run<ph x="1">&lt;br/&gt;</ph>home', "Run home"),
+        ("Run<ph/> home,<it/>Tom<ut/>.", "Run home, Tom."),
+        ("(<bpt i='1'>b</bpt>Run<ept i='1'/>)!<ph/>Go", "(Run)! Go"),
+        ('Say "<bpt/>Run<ept/>"<ph>a<sub>no <hi>text</hi></sub></ph> now', 'Say "Run" now'),
+        ("Run<ph/><ph/>\n <it/> home<ph/>", "Run home"),
+        ("Run<x/>home<hi>Tom</hi>now", "Run home Tom now"),
+        ("l'<bpt/>ami<ept/>-<it/>la", "l'ami-la"),
+        ("<![CDATA[Run <b>]]> &amp; <!-- no word -->home", "Run <b> & home"),
+    ],
+)
+def test_elements_within_a_segment_join_no_words(tmp_path: Path, segment: str, text: str) -> None:
+    unit = f"<tuv lang='en'><seg>{segment}</seg></tuv><tuv lang='de'><seg>x</seg></tuv>"
+    path = plain(tmp_path / "a.tmx", f"<tmx><body><tu>{unit}</tu></body></tmx>".encode())
+    ((src, _),) = pairs(path, "tmx")
+    assert " ".join(src.split()) == text
 
 
 def test_bad_records_are_counted_and_listed(tmp_path: Path) -> None:
