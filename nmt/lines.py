@@ -56,7 +56,7 @@ ENCODINGS = {
 CONVERT = (
     "save it as UTF-8, or convert it with `iconv -f CP1252 -t UTF-8 FILE > NEW` from its own code "
     "page (Windows: CP1252 in western Europe, CP1250 in central Europe, CP1251 for Cyrillic, CP932 "
-    "in Japan, GB18030 in China)"
+    "in Japan, GB18030 in China; old Macintosh programs: MACINTOSH)"
 )
 
 
