@@ -37,6 +37,7 @@ from nmt.evaluation.results import (
 from nmt.evaluation.scores import (
     METRICS,
     MetricScore,
+    bleu_remarks,
     canonical_name,
     score,
     score_tokenized,
@@ -93,14 +94,14 @@ class ScoreOptions:
         ),
     ] = None
     columns: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--columns",
             min=1,
             help="References per line of a file of references, separated by tabs.",
             metavar="N",
         ),
-    ] = 1
+    ] = None
     metric: Annotated[
         list[str] | None,
         typer.Option(
@@ -311,7 +312,7 @@ def score_file(hypotheses: Path, options: ScoreOptions) -> Evaluation:
             "code": provenance.of_code(),
         },
     }
-    scores = _score_outputs(outputs, text, metrics, options, lowercase=options.lowercase)
+    scores = _score_outputs(outputs, text, metrics, options, "", lowercase=options.lowercase)
     return Evaluation(f"{hypotheses}, {len(outputs):,} sentences", text, outputs, facts, *scores)
 
 
@@ -329,12 +330,14 @@ def score_system(
     }
     outputs = [translation.text for translation in translations]
     lowercase = options.lowercase or system.config.tokenizer.lowercase
-    tokenizer = None
+    tokenizer, language = None, system.config.data.tgt_language
     if options.tokenized:  # spaCy's words, for a model with any tokenizer
         tokenizer = load_tokenizer(
-            TokenizerConfig(kind="words"), system.config.data.tgt_language, "tgt", system.folders[0]
+            TokenizerConfig(kind="words"), language, "tgt", system.folders[0]
         )
-    scores = _score_outputs(outputs, text, metrics, options, tokenizer, lowercase=lowercase)
+    scores = _score_outputs(
+        outputs, text, metrics, options, language, tokenizer, lowercase=lowercase
+    )
     forced = score_pairs(
         system.translator, list(zip(text.sources or [], text.references[0], strict=True))
     )
@@ -410,22 +413,32 @@ def _score_outputs(
     text: EvaluationSet,
     metrics: Sequence[str],
     options: ScoreOptions,
+    language: str,
     tokenizer: Tokenizer | None = None,
     *,
     lowercase: bool,
 ) -> tuple[list[MetricScore], list[MetricScore], list[MetricScore]]:
     """The scores, those that ignore case, and those of tokenized text. Warns if the outputs look
-    tokenized.
+    tokenized, and of what BLEU does not show.
 
     Args:
+        language: of the texts; "" if it is not known.
         tokenizer: for --tokenized; None if the texts are tokenized already.
         lowercase: add scores that ignore case.
     """
     cases = (False, True) if lowercase else (False,)
     scores = [
-        score(outputs, text.references, metrics, lowercase=case, bootstrap=N_RESAMPLES)
+        score(
+            outputs,
+            text.references,
+            metrics,
+            lowercase=case,
+            bootstrap=N_RESAMPLES,
+            language=language,
+        )
         for case in cases
     ]
+    remarks = bleu_remarks(text.references, language, outputs) if "BLEU" in metrics else []
     tokenized_scores = []
     n_tokenized = sum(output.endswith(" .") for output in outputs)
     if options.tokenized:
@@ -436,9 +449,10 @@ def _score_outputs(
             for case in cases
         ]
     elif n_tokenized >= MIN_TOKENIZED:
-        print(
-            f"nmt: {n_tokenized:,} outputs end in ' .' and look tokenized; the metrics need "
-            "detokenized text",
-            file=sys.stderr,
+        remarks.append(
+            f"{n_tokenized:,} outputs end in ' .' and look tokenized; the metrics need detokenized "
+            "text"
         )
+    for remark in remarks:
+        print(f"nmt: {remark}", file=sys.stderr)
     return scores[0], scores[1] if lowercase else [], tokenized_scores

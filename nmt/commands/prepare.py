@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -103,18 +104,19 @@ def run(
     n_workers = worker_count(config.data.workers)
     show_bars = is_watched() if progress is None else progress
     with explain_write_errors(folder), replacing_folder(folder) as building:
+        ceiling = partial(_ceiling, config.data.tgt_language)
         with start_workers(n_workers) as workers:
-            figures = run_pipeline(Job(config, files, building, workers, show_bars, _ceiling))
+            figures = run_pipeline(Job(config, files, building, workers, show_bars, ceiling))
         figures["seconds"] = round(time.perf_counter() - start_time, 2)
         figures["peak_memory"] = peak_memory(n_workers)
         manifest = write_manifest(building, config, inputs, figures)
     return {**manifest, "folder": str(folder), "already_prepared": False}
 
 
-def _ceiling(outputs: list[str], references: list[str]) -> dict[str, Any]:
+def _ceiling(language: str, outputs: list[str], references: list[str]) -> dict[str, Any]:
     """BLEU of references that a tokenizer has split and joined again."""
-    (cased,) = score(outputs, [references], ["BLEU"])
-    (caseless,) = score(outputs, [references], ["BLEU"], lowercase=True)
+    (cased,) = score(outputs, [references], ["BLEU"], language=language)
+    (caseless,) = score(outputs, [references], ["BLEU"], language=language, lowercase=True)
     return {
         "score": round(cased.value, 2),
         "signature": cased.signature,

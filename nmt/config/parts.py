@@ -183,10 +183,11 @@ LOSS_TERMS = _table(
 
 # The scores of a validation: `metric(outputs, references, lowercase)`, one reference for each
 # output. lower_is_better: the best checkpoint has the lowest value. title: in tables and pictures.
+# by_language: the target language is a fourth argument.
 METRICS = _table(
     "metrics",
     {
-        "bleu": Part("nmt.evaluation.scores:bleu", title="BLEU"),
+        "bleu": Part("nmt.evaluation.scores:bleu", title="BLEU", by_language=True),
         "chrf": Part("nmt.evaluation.scores:chrf", title="chrF"),
     },
 )

@@ -7,9 +7,11 @@ Here both are processed in blocks, with the same random numbers and the same ari
 To add a metric of sacrebleu: a row in `METRICS`, and its name in the help of `--metric`.
 """
 
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from math import exp
 from typing import Any
 
@@ -59,8 +61,8 @@ class _MetricSettings:
     less_is_better: bool = False
 
 
-# As on the command line of sacrebleu: BLEU tokenizes with 13a, TER always ignores case. force: no
-# warning from sacrebleu about text that looks tokenized.
+# As on the command line of sacrebleu: TER always ignores case. force: no warning from sacrebleu
+# about text that looks tokenized.
 METRICS: Mapping[str, _MetricSettings] = {
     "BLEU": _MetricSettings("BLEU", {"force": True}),
     "chrF": _MetricSettings("CHRF"),
@@ -69,6 +71,22 @@ METRICS: Mapping[str, _MetricSettings] = {
 }
 # Of text that is tokenized already: the BLEU of older papers (multi-bleu.perl).
 TOKENIZED = "tokenised BLEU"
+# Language -> its name, and sacrebleu's tokenizer for it. All other languages have 13a.
+TOKENIZERS = {
+    "ja": ("Japanese", "ja-mecab"),
+    "zh": ("Chinese", "zh"),
+    "ko": ("Korean", "ko-mecab"),
+}
+# The scripts of these languages, and those without tokenizer and without spaces between words
+# (Thai, Lao, Tibetan, Burmese, Khmer), each with the share of its characters in a text of that
+# language. Japanese has Chinese characters as well.
+_SCRIPTS = {
+    "ja": (re.compile("[\u3040-\u30ff]"), 0.1),
+    "zh": (re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"), 0.3),
+    "ko": (re.compile("[\u1100-\u11ff\uac00-\ud7ff]"), 0.3),
+    "": (re.compile("[\u0e00-\u109f\u1780-\u17ff]"), 0.3),
+}
+BLEU_ORDER = 4  # words in the longest sequences that BLEU counts
 _SETTINGS = {**METRICS, TOKENIZED: _MetricSettings("BLEU", {"tokenize": "none", "force": True})}
 
 
@@ -130,6 +148,7 @@ def score(
     *,
     lowercase: bool = False,
     bootstrap: int = 0,
+    language: str = "",
 ) -> list[MetricScore]:
     """The corpus scores of detokenized `hypotheses`, in the order of `metrics`.
 
@@ -139,18 +158,81 @@ def score(
         metrics: names of `METRICS`, in any case.
         lowercase: ignore case; the signature shows it.
         bootstrap: the number of resamples for a 95 % confidence interval; 0 for no interval.
+        language: of the texts; `choose_tokenizer` for BLEU depends on it.
 
     Raises:
         DataError: a metric is unknown, there is nothing to score, or the streams have different
             lengths.
     """
     names = [canonical_name(name) for name in metrics]
-    return [_score(name, hypotheses, references, lowercase, bootstrap) for name in names]
+    tokenizer, _ = choose_tokenizer(language, references) if "BLEU" in names else ("13a", "")
+    return [_score(name, hypotheses, references, lowercase, bootstrap, tokenizer) for name in names]
 
 
-def bleu(outputs: Sequence[str], references: Sequence[str], lowercase: bool) -> float:
+def choose_tokenizer(language: str, references: Sequence[Sequence[str]]) -> tuple[str, str]:
+    """What splits texts into words for BLEU: sacrebleu's choice for the language, as with its
+    option `-l`; for languages that it does not know, its choice for the script of the references.
+
+    Args:
+        language: of the references, as zh or zh-TW; "" if it is not known.
+
+    Returns:
+        the name of the tokenizer, and what the user should know of it, or "". Characters take the
+        place of words that sacrebleu cannot find.
+    """
+    code: str | None = re.split("[-_]", language.lower())[0]
+    is_known = code in TOKENIZERS
+    if not is_known:
+        text = "".join("".join(chain.from_iterable(references)).split())
+        found = (
+            code
+            for code, (script, share) in _SCRIPTS.items()
+            if len(script.findall(text)) > share * len(text)
+        )
+        code = next(found, None)
+    if code is None:
+        return "13a", ""
+    characters = "BLEU counts characters (tok:char)"
+    if code not in TOKENIZERS:
+        return "char", (
+            "the script of the references has no spaces between words, and sacrebleu has no "
+            f"tokenizer for it: {characters}"
+        )
+    name, tokenizer = TOKENIZERS[code]
+    try:
+        build_metric("BLEU", tokenizer=tokenizer)
+    except (RuntimeError, AssertionError):  # another dictionary
+        return "char", (
+            f'the words of {name} need MeCab (pip install "nmt[{code}]"); without it, {characters}'
+        )
+    guess = f"the references look {name}: BLEU splits them as sacrebleu does (tok:{tokenizer})"
+    return tokenizer, "" if is_known else guess
+
+
+def bleu_remarks(
+    references: Sequence[Sequence[str]], language: str, hypotheses: Sequence[str] = ()
+) -> list[str]:
+    """What the user should know of BLEU on these texts: how they are split, whether it says
+    anything.
+    """
+    tokenizer, remark = choose_tokenizer(language, references)
+    split = build_metric("BLEU", tokenizer=tokenizer).tokenizer
+    remarks = [remark] if remark else []
+    for what, texts in (("reference", [*chain.from_iterable(references)]), ("output", hypotheses)):
+        if texts and all(len(split(text).split()) < BLEU_ORDER for text in texts):
+            remarks.append(
+                f"no {what} has {BLEU_ORDER} words, the length that BLEU counts up to, so BLEU has "
+                "no meaning here; use chrF"
+            )
+            break
+    return remarks
+
+
+def bleu(
+    outputs: Sequence[str], references: Sequence[str], lowercase: bool, language: str
+) -> float:
     """For validations, with one reference for each output."""
-    return score(outputs, [references], ["BLEU"], lowercase=lowercase)[0].value
+    return score(outputs, [references], ["BLEU"], lowercase=lowercase, language=language)[0].value
 
 
 def chrf(outputs: Sequence[str], references: Sequence[str], lowercase: bool) -> float:
@@ -201,12 +283,18 @@ def sentence_chrf(hypotheses: Sequence[str], references: Sequence[Sequence[str]]
     ]
 
 
-def build_metric(name: str, *, lowercase: bool = False) -> Any:
-    """The metric object of sacrebleu for a name in `METRICS`, or `TOKENIZED`."""
+def build_metric(name: str, *, lowercase: bool = False, tokenizer: str = "13a") -> Any:
+    """The metric object of sacrebleu for a name in `METRICS`, or `TOKENIZED`.
+
+    Args:
+        tokenizer: of BLEU, from `choose_tokenizer`.
+    """
     from sacrebleu import metrics
 
     settings = _SETTINGS[name]
     options = {**settings.options, **(settings.lowercase if lowercase else {})}
+    if name == "BLEU":
+        options["tokenize"] = tokenizer
     return getattr(metrics, settings.class_name)(**options)
 
 
@@ -240,6 +328,7 @@ def _score(
     references: Sequence[Sequence[str]],
     lowercase: bool,
     bootstrap: int,
+    tokenizer: str = "13a",
 ) -> MetricScore:
     if not hypotheses:
         raise DataError("nothing to score: there are no hypotheses")
@@ -252,7 +341,7 @@ def _score(
                 f"the hypotheses have {len(hypotheses)} lines, but {which} has {len(stream)}; "
                 "they must correspond line by line"
             )
-    metric = build_metric(name, lowercase=lowercase)
+    metric = build_metric(name, lowercase=lowercase, tokenizer=tokenizer)
     counts = collect_statistics(metric, hypotheses, references)
     interval = None
     if bootstrap > 1:

@@ -11,7 +11,7 @@ from typing import cast
 import torch
 
 from nmt.errors import DataError, NmtError, StopTraining
-from nmt.evaluation.scores import perplexity
+from nmt.evaluation.scores import bleu_remarks, perplexity
 from nmt.model.seq2seq import Seq2Seq
 from nmt.plugins import hooks
 from nmt.report import curves
@@ -174,6 +174,8 @@ class RunRecord(Record):
                 step=step,
             )
         )
+        for remark in bleu_remarks([self._validator.references], self.config.data.tgt_language):
+            self._tell(MessageEvent(remark, is_warning=True))
         for note in training.notes:
             self._tell(MessageEvent(note))
         self._start_time = time.monotonic() - training.progress.seconds

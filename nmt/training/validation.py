@@ -128,10 +128,7 @@ class Validator:
         )
         translations = translator.translate(self.sources)
         outputs = [translation.text for translation in translations]
-        scores = {
-            name: metric.load()(outputs, self.references, self.config.tokenizer.lowercase)
-            for name, metric in METRICS.items()
-        }
+        scores = {name: measure(name, outputs, self.references, self.config) for name in METRICS}
         samples = tuple(
             Sample(self.sources[i], self.references[i], outputs[i]) for i in self.sample_indices
         )
@@ -151,6 +148,13 @@ class Validator:
         ]
         nll = sum(float(nll) for nll, _ in sums)
         return nll / sum(n_tokens for _, n_tokens in sums)
+
+
+def measure(name: str, outputs: Sequence[str], references: Sequence[str], config: Config) -> float:
+    """The score of outputs in a metric of `parts.METRICS`."""
+    metric = METRICS[name]
+    language = [config.data.tgt_language] if metric.trait("by_language") else []
+    return float(metric.load()(outputs, references, config.tokenizer.lowercase, *language))
 
 
 def choose(folder: Path, config: Config, device: torch.device, step: int) -> str | None:
@@ -248,7 +252,7 @@ def choose_checkpoint(folder: Path, config: Config, device: torch.device) -> str
             model, tokenizers=tokenizers, vocabularies=vocabularies, options=options
         )
         outputs = [translation.text for translation in translator.translate(sources)]
-        scores[name] = metric.load()(outputs, references, config.tokenizer.lowercase)
+        scores[name] = measure(training.metric, outputs, references, config)
     sign = -1 if metric.trait("lower_is_better") else 1
     # The first of equals, which has the lower loss.
     best = max(scores, key=lambda name: sign * scores[name])

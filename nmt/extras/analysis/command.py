@@ -190,6 +190,7 @@ def _analyze_system(options: AnalyzeOptions) -> Analysis:
             other,
             options.alpha,
             alignments,
+            tgt_language,
         )
         analysis = _analyze(evaluation, translated, options, system.folders)
         store(

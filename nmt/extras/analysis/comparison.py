@@ -20,6 +20,7 @@ from nmt.evaluation.scores import (
     SentenceStatistics,
     build_metric,
     canonical_name,
+    choose_tokenizer,
     collect_statistics,
     sentence_chrf,
 )
@@ -137,8 +138,8 @@ def comparison(translated: Translated) -> Section | None:
         [line.lower() if lowercase else line for line in lines]
         for lines in (translated.outputs, other.outputs, *translated.references)
     )
-    metrics, own = translated.metrics, translated.overlap
-    differences = compare(ours, theirs, references, metrics, lowercase=lowercase)
+    metrics, own, language = translated.metrics, translated.overlap, translated.language
+    differences = compare(ours, theirs, references, metrics, lowercase=lowercase, language=language)
     tables = [difference_table(differences)]
     sentences = [
         {**translated.sentence(i), "other": other.outputs[i], "gain": gain}
@@ -154,7 +155,9 @@ def comparison(translated: Translated) -> Section | None:
             ours, theirs, *references = (
                 [lines[i] for i in clean] for lines in (ours, theirs, *references)
             )
-            without = compare(ours, theirs, references, metrics, lowercase=lowercase)
+            without = compare(
+                ours, theirs, references, metrics, lowercase=lowercase, language=language
+            )
             note = f"on the {len(clean):,} sentences that are in neither system's training data"
             tables.append(difference_table(without, note))
         remarks.append(
@@ -200,33 +203,36 @@ def compare(
     lowercase: bool = False,
     trials: int = N_TRIALS,
     resamples: int = N_RESAMPLES,
-    seed: int = SEED,
+    language: str = "",
 ) -> list[Difference]:
     """Compare the translations of the same sentences by two systems, for each metric.
+
+    Args:
+        language: of the texts, as in `score`.
 
     Raises:
         DataError: a metric is unknown.
     """
-    differences = []
+    differences, tokenizer = [], choose_tokenizer(language, references)[0]
     for name in map(canonical_name, metrics):
-        metric = build_metric(name, lowercase=lowercase)
+        metric = build_metric(name, lowercase=lowercase, tokenizer=tokenizer)
         ours, theirs = (
             collect_statistics(metric, outputs, references) for outputs in (hypotheses, other)
         )
-        min_p = _min_p(name, hypotheses, other, references)
+        min_p = _min_p(metric, hypotheses, other, references)
         observed = abs(ours.score - theirs.score)
         by_chance = np.array(
             [
                 ours.score_of(our_sums) - theirs.score_of(their_sums)
-                for our_sums, their_sums in swapped_sums(ours, theirs, trials, seed)
+                for our_sums, their_sums in swapped_sums(ours, theirs, trials, SEED)
             ]
         )
         resampled = np.abs(
-            np.array(ours.bootstrap_scores(resamples, seed))
-            - np.array(theirs.bootstrap_scores(resamples, seed))
+            np.array(ours.bootstrap_scores(resamples, SEED))
+            - np.array(theirs.bootstrap_scores(resamples, SEED))
         )
         signature = metric.get_signature()
-        signature.update("seed", seed)
+        signature.update("seed", SEED)
         signature.update("ar", trials)
         differences.append(
             Difference(
@@ -276,7 +282,10 @@ def difference_table(differences: Sequence[Difference], note: str = "") -> Table
 
 
 def _min_p(
-    name: str, hypotheses: Sequence[str], other: Sequence[str], references: Sequence[Sequence[str]]
+    metric: Any,
+    hypotheses: Sequence[str],
+    other: Sequence[str],
+    references: Sequence[Sequence[str]],
 ) -> float:
     """A lower bound of p. If the metric differs on k sentences, there are 2^k ways to swap them,
     and 2 of these differ as much.
@@ -284,7 +293,7 @@ def _min_p(
     sacrebleu only counts trials that differ more. It would call two systems different that are
     equal, differ in one sentence, or differ only in what the metric ignores.
     """
-    metric, n_different = build_metric(name), 0
+    n_different = 0
     for our, their, *sentence_references in zip(hypotheses, other, *references, strict=True):
         if our != their:
             # Compares all counts behind the sentence scores, not only the scores.

@@ -32,6 +32,7 @@ class Translated:
         alpha: the level at which a difference from it is significant.
         alignments: reference alignments: the sure links of each sentence, and the possible ones,
             which include the sure ones.
+        language: of the outputs; "" if it is not known.
         subject, facts: of the other system: what it is, and where its outputs come from.
     """
 
@@ -47,6 +48,7 @@ class Translated:
     other: "Translated | None" = None
     alpha: float = 0.05
     alignments: Sequence[tuple[Links, Links]] | None = None
+    language: str = ""
     subject: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
 

@@ -62,7 +62,13 @@ def leaks(translated: Translated) -> Section | None:
         outputs, *references = (
             [lines[i] for i in clean] for lines in (translated.outputs, *translated.references)
         )
-        scores = score(outputs, references, translated.metrics, lowercase=translated.lowercase)
+        scores = score(
+            outputs,
+            references,
+            translated.metrics,
+            lowercase=translated.lowercase,
+            language=translated.language,
+        )
     remark = f"sentences that are in the training data: {exact:,} exactly, {near:,} nearly"
     if exact or near:
         shown = ", ".join(f"{score.name} {score.value:.2f}" for score in scores)
@@ -171,7 +177,13 @@ def _by_group(
             outputs, *references = (
                 [stream[i] for i in indices] for stream in (text.outputs, *text.references)
             )
-            bleu, chrf = score(outputs, references, ("BLEU", "chrF"), lowercase=text.lowercase)
+            bleu, chrf = score(
+                outputs,
+                references,
+                ("BLEU", "chrF"),
+                lowercase=text.lowercase,
+                language=text.language,
+            )
             n_output, n_reference = (
                 sum(len(line.split()) for line in lines) for lines in (outputs, references[0])
             )
