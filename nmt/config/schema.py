@@ -63,7 +63,8 @@ DIRECTION_PATTERN = r"^[a-z]{2,3}-[a-z]{2,3}$"
 PATTERN_TEXTS = {
     NAME_PATTERN: "a name of letters, digits, '_', '.' and '-' that does not begin with '.' or '-'",
     TAG_PATTERN: "a tag such as <bt>",
-    DIRECTION_PATTERN: "two language codes, for example en-de",
+    DIRECTION_PATTERN: "two language codes, for example en-de, each of two or three small letters, "
+    "without a region or script (en-fr for en-fr_CA)",
 }
 
 

@@ -22,7 +22,8 @@ import numpy.typing as npt
 
 from nmt.data.splitting import Fingerprints, Kind, are_among, fingerprint
 from nmt.errors import DataError, NmtWarning
-from nmt.text.tokenizers import WORD_CHARACTERS
+from nmt.text.tokenizers import WORD_CHARACTERS, Side
+from nmt.text.vocabulary import Vocabulary
 
 MAX_SHIFT = 3
 
@@ -295,6 +296,24 @@ def check_vocabulary(side: str, n_tokens: int, coverage: float) -> None:
             f"the {side} vocabulary knows only {coverage:.0%} of the tokens of the dev set; "
             f"{remedy}"
         )
+
+
+def check_subwords(vocabularies: Mapping[Side, Vocabulary], size: int) -> None:
+    """Warn if most learned pieces are too rare in the training data to be learned."""
+    counts = {
+        side: [*zip(each, each.counts, strict=True)][4:] for side, each in vocabularies.items()
+    }
+    for side, pieces in counts.items():
+        n_rare = sum(count < 3 for _, count in pieces)
+        # All characters are pieces; for more, ten tokens each: a guess that few are then rare.
+        n_characters = max(len({*chain(*dict(each))}) for each in counts.values())
+        better = max(1.3 * n_characters, sum(count for _, count in pieces) / 10)
+        if n_rare > len(pieces) / 2 and better < 0.9 * len(pieces):
+            _warn(
+                f"tokenizer.size: {size:,} is too large for this data: {n_rare:,} of the "
+                f"{len(pieces):,} {side} subwords occur fewer than three times in the training "
+                f"data; set it to about {math.ceil(better / 10) * 10:,}"
+            )
 
 
 def count_words(text: str, languages: tuple[str, str]) -> tuple[int, int]:

@@ -349,6 +349,8 @@ def _encode(
                 count=name == "train",
             )
     vocabularies = given_vocabularies or encoding.build_vocabularies(job.config, tables)
+    if given_vocabularies is None and TOKENIZERS[job.config.tokenizer.kind].trait("learned"):
+        checks.check_subwords(vocabularies, job.config.tokenizer.size)
     figures: dict[Side, dict[str, Any]] = {}
     with job.bar("write", len(SIDES) * sum(map(len, splits.values()))) as bar:
         for side in SIDES:

@@ -108,7 +108,8 @@ from tests.config.examples import SECTIONS, Values, problems_of, values_with
         ),
         (
             {"data": {"direction": "english-de", "source": {"path": "a"}}},
-            'data.direction: must be two language codes, for example en-de; got "english-de"',
+            "data.direction: must be two language codes, for example en-de, each of two or three "
+            'small letters, without a region or script (en-fr for en-fr_CA); got "english-de"',
         ),
         ({5: 6}, "5: unknown key; known keys: name, seed, data,"),
         ({None: 6}, "null: unknown key; known keys: name, seed, data,"),

@@ -13,6 +13,7 @@ from nmt.data.checks import (
     check_languages,
     check_order,
     check_raw_text,
+    check_subwords,
     count_words,
     find_other_language,
     find_shift,
@@ -23,6 +24,7 @@ from nmt.data.reading import Pairs as PairsFile
 from nmt.data.reading import read_pairs
 from nmt.data.workers import Workers, start_workers
 from nmt.errors import DataError, NmtWarning
+from nmt.text.vocabulary import Vocabulary
 
 Pairs = list[tuple[str, str]]
 DIRECTIONS = [("en", "de"), ("de", "en")]
@@ -145,6 +147,17 @@ def test_text_that_is_not_raw_gives_a_warning(sample: Pairs, text: str, what: st
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_raw_text("x.tsv", [*sample[:300], ("x", text)], ("en", "de"))
+
+
+def test_subwords_that_are_too_rare_give_a_warning() -> None:
+    syllables = [a + b for a in "abcdefgh" for b in "abcdefgh"]
+    frequent, rare = (Vocabulary(syllables, [0, *[count] * 64]) for count in (9, 2))
+    characters = Vocabulary([*"abcdefgh"], [0, *[1] * 8])
+    check_subwords({"src": frequent, "tgt": characters}, 8000)
+    with pytest.warns(
+        NmtWarning, match=r"tokenizer\.size: 8,000 is too .*64 of .* tgt .* about 20"
+    ):
+        check_subwords({"src": frequent, "tgt": rare}, 8000)
 
 
 def sources(shared_data: Path, root: Path, src: str, tgt: str) -> Iterator[PairSource]:

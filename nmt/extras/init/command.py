@@ -11,7 +11,7 @@ import typer
 
 from nmt.commands.options import to_json
 from nmt.config.load import config_from_dict
-from nmt.config.schema import DIRECTION_PATTERN, Config
+from nmt.config.schema import DIRECTION_PATTERN, PATTERN_TEXTS, Config
 from nmt.config.yaml_text import comment, parse, to_yaml
 from nmt.errors import ConfigError, DataError
 from nmt.extras.init.inspection import (
@@ -90,9 +90,7 @@ def command(
             of the same name.
     """
     if direction is not None and not re.match(DIRECTION_PATTERN, direction):
-        raise ConfigError(
-            f"--direction {direction}: must be source and target language codes, for example en-de"
-        )
+        raise ConfigError(f"--direction {direction}: must be {PATTERN_TEXTS[DIRECTION_PATTERN]}")
     if data and len(data) > 2:
         raise ConfigError("--data: give one table, or two files with a sentence per line")
     if folder.exists() and not folder.is_dir():
