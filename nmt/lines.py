@@ -415,14 +415,20 @@ def _choose_member(path: Path, names: Sequence[str], language: str) -> str:
         and not name.startswith("__MACOSX/")
         and PurePosixPath(name).name[:1] not in ("_", ".", "")
     }
-    of_language = [name for name, suffix in suffixes.items() if suffix == f".{language}"]
-    tables = [name for name, suffix in suffixes.items() if suffix in (".txt", ".tsv", ".csv")]
+    # An ending may have a region: ".pt_br".
+    of_language = [
+        name
+        for name, suffix in suffixes.items()
+        if language and suffix.replace("_", "-").partition("-")[0] == f".{language}"
+    ]
+    kinds = (".txt", ".tsv", ".csv", ".tmx", ".jsonl", ".json")
+    tables = [name for name, suffix in suffixes.items() if suffix in kinds]
     for group in (of_language, tables, list(suffixes)):
         if len(group) == 1:
             return group[0]
     if not suffixes:
         raise DataError(f"{path}: has no text file; it holds: {_listing(names) or 'nothing'}")
-    raise DataError(f"{path}: set `member` to one of its files: {_listing(suffixes)}")
+    raise DataError(f"{path}: set `member` to one of its files, or unpack it: {_listing(suffixes)}")
 
 
 def _listing(names: Iterable[str]) -> str:

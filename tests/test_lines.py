@@ -78,7 +78,7 @@ def test_text_lines_are_those_of_utf8(tmp_path: Path) -> None:
 def test_the_member_of_a_zip_may_be_named(tmp_path: Path) -> None:
     path = archive(tmp_path / "both.zip", {"a.txt": b"a\n", "b.txt": b"b\n"})
     assert list(read_raw_lines(path, "b.txt")) == [b"b"]
-    assert_refused(path, r"set `member` to one of its files: a\.txt, b\.txt")
+    assert_refused(path, r"set `member` to one of its files, or unpack it: a\.txt, b\.txt")
     assert_refused(path, r"has no c\.txt; it holds: a\.txt, b\.txt", member="c.txt")
     path = archive(
         tmp_path / "x.zip", {"_about.txt": b"x", "__MACOSX/deu.txt": b"x", "folder/": b""}

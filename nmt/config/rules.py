@@ -163,9 +163,11 @@ def _aligned_file_rules(key: str, source: SourceConfig, languages: set[str]) -> 
         f"{name} needs one file for each language: {' and '.join(sorted(languages))}",
     )
     yield (
-        set(files) == languages and len({*map(str, files.values())}) < len(files),
+        set(files) == languages
+        and len({*map(str, files.values())}) < len(files)
+        and not all(str(path).endswith(".zip") for path in files.values()),
         f"{key}.files",
-        "the same file for both languages; name the file of each",
+        "the same file for both languages; name the file of each (only a zip may hold both)",
     )
     for unused in ("path", "url", "sha256", "columns"):
         yield (

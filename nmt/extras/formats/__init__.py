@@ -6,9 +6,24 @@ READERS = "nmt.extras.formats.readers"
 EXTRA = Extra(
     rows={
         "formats": {
-            "jsonl": Part(f"{READERS}:open_jsonl", text="jsonl", columns="name"),
-            "parquet": Part(f"{READERS}:open_parquet", text="parquet", columns="name"),
-            "tmx": Part(f"{READERS}:open_tmx", text="tmx", columns="none"),
+            "jsonl": Part(
+                f"{READERS}:open_jsonl",
+                text="jsonl",
+                columns="name",
+                records=f"{READERS}:jsonl_records",
+            ),
+            "parquet": Part(
+                f"{READERS}:open_parquet",
+                text="parquet",
+                columns="name",
+                records=f"{READERS}:parquet_records",
+            ),
+            "tmx": Part(
+                f"{READERS}:open_tmx",
+                text="tmx",
+                columns="none",
+                records=f"{READERS}:tmx_records",
+            ),
         }
     },
     install="formats",

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -51,6 +51,39 @@ def open_parquet(config: SourceConfig, files: Files, languages: Languages) -> li
 
 def open_tmx(config: SourceConfig, files: Files, languages: Languages) -> list[PairSource]:
     return [TmxSource(path, config.member, languages) for path in files[""]]
+
+
+def jsonl_records(path: Path) -> Iterator[dict[str, str]]:
+    """The texts of each object by their keys, for a look at the file."""
+    for row in JsonLinesSource(path, None, ("", "")).rows():
+        with suppress(ValueError, RecursionError):
+            yield dict(_texts_in(json.loads(row[0])))
+
+
+def _texts_in(record: Any, parents: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in record.items() if isinstance(record, dict) else ():
+        if isinstance(value, str):
+            yield f"{parents}{key}", value
+        yield from _texts_in(value, f"{parents}{key}.")
+
+
+def parquet_records(path: Path) -> Iterator[dict[str, str]]:
+    """The texts of each row by their columns."""
+    names = _text_columns(path)
+    for row in ParquetSource(path, tuple(names)).rows() if names else ():
+        yield {name: cell.decode("utf-8", "replace") for name, cell in zip(names, row, strict=True)}
+
+
+def tmx_records(path: Path) -> Iterator[dict[str, str]]:
+    """The texts of each unit by their languages, without regions; that of the header's `srclang` is
+    the first.
+    """
+    source = TmxSource(path, None, ("", ""))
+    for unit in source.units(ignore_progress):
+        texts: dict[str, str] = {}
+        for code, text in unit.items():
+            texts.setdefault(code.partition("-")[0], text)
+        yield texts
 
 
 def _names(config: SourceConfig, languages: Languages) -> tuple[str, str]:
@@ -166,11 +199,8 @@ class ParquetSource(PairSource):
 
 
 def _open_parquet(path: Path, names: tuple[str, str]) -> ParquetSource:
-    with _parquet_file(path) as file:
-        columns = [file.schema.column(i) for i in range(len(file.schema))]
-        types = {column.path: str(column.logical_type) for column in columns}
-    texts = [path for path, kind in types.items() if kind == "String"]
-    found = tuple(name if name in types else f"translation.{name}" for name in names)
+    texts = _text_columns(path)
+    found = tuple(name if name in texts else f"translation.{name}" for name in names)
     for name, column in zip(names, found, strict=True):
         if column not in texts:
             raise DataError(
@@ -178,6 +208,16 @@ def _open_parquet(path: Path, names: tuple[str, str]) -> ParquetSource:
                 f"text: {', '.join(texts) or 'none'}"
             )
     return ParquetSource(path, found)
+
+
+def _text_columns(path: Path) -> list[str]:
+    with _parquet_file(path) as file:
+        columns = [file.schema.column(i) for i in range(len(file.schema))]
+    return [
+        column.path
+        for column in columns
+        if str(column.logical_type) == "String" and not column.max_repetition_level
+    ]
 
 
 @contextmanager
@@ -215,7 +255,7 @@ class TmxSource(PairSource):
 
     def rows(self, advance: Callable[[int], object] = ignore_progress) -> Iterator[RawRow]:
         codes: set[str] = set()
-        for unit in self._units(advance):
+        for unit in self.units(advance):
             codes |= unit.keys()
             yield tuple(_text_in(language, unit).encode("utf-8") for language in self.languages)
         for language in self.languages:
@@ -225,7 +265,7 @@ class TmxSource(PairSource):
                     f"{self.path}: has no text in {language}; its languages are: {listing}"
                 )
 
-    def _units(self, advance: Callable[[int], object]) -> Iterator[dict[str, str]]:
+    def units(self, advance: Callable[[int], object]) -> Iterator[dict[str, str]]:
         """The text of each language, for each translation unit."""
         xml = _import("defusedxml.ElementTree", self.path, "tmx")
         target, n_units, n_bytes = _TmxTarget(), 0, 0
@@ -272,6 +312,7 @@ class _TmxTarget:
 
     def __init__(self) -> None:
         self.units: list[dict[str, str]] = []
+        self._srclang = ""
         self._start_unit()
 
     def _start_unit(self) -> None:
@@ -282,9 +323,10 @@ class _TmxTarget:
         name = tag.rpartition("}")[2]
         if name == "tu":
             self._start_unit()
+        elif name == "header":
+            self._srclang = _to_code(attributes.get("srclang", ""))
         elif name == "tuv":
-            language = attributes.get(XML_LANGUAGE) or attributes.get("lang") or ""
-            self._language = language.lower().replace("_", "-")
+            self._language = _to_code(attributes.get(XML_LANGUAGE) or attributes.get("lang") or "")
         elif name == "seg":  # of a language only the first
             self._in_segment = self._language not in self._texts
             self._texts.setdefault(self._language, [])
@@ -302,7 +344,8 @@ class _TmxTarget:
         if name == "seg":
             self._in_segment = False
         elif name == "tu":
-            texts = {code: "".join(parts) for code, parts in self._texts.items()}
+            codes = sorted(self._texts, key=lambda code: code != self._srclang)  # the source first
+            texts = {code: "".join(self._texts[code]) for code in codes}
             self.units.append(
                 {
                     code: BETWEEN_WORDS.sub(" ", text).replace(PLACE, "")
@@ -319,6 +362,10 @@ class _TmxTarget:
 
     def close(self) -> None:
         """The parser calls it at the end."""
+
+
+def _to_code(name: str) -> str:
+    return name.lower().replace("_", "-")
 
 
 def _is_of(code: str, language: str) -> bool:

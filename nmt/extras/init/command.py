@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Sequence
-from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,34 +10,18 @@ import typer
 
 from nmt.commands.options import to_json
 from nmt.config.load import config_from_dict
-from nmt.config.schema import DIRECTION_PATTERN, PATTERN_TEXTS, Config
+from nmt.config.parts import choices
+from nmt.config.schema import DIRECTION_PATTERN, PATTERN_TEXTS, Config, SourceConfig
 from nmt.config.yaml_text import comment, parse, to_yaml
+from nmt.data.formats import Languages
 from nmt.errors import ConfigError, DataError
-from nmt.extras.init.inspection import (
-    SEPARATORS,
-    PairFiles,
-    inspect_files,
-    inspect_table,
-    read_rows,
-)
+from nmt.extras.init.inspection import PairFiles, inspect
+from nmt.extras.init.measurement import Measures, measure
+from nmt.extras.init.proposal import load_run_to_fine_tune, propose, propose_fine_tuning
 from nmt.files import explain_write_errors, write_text
 from nmt.report.table import label_rows
 
 SCHEMA_FILE = "schema.json"
-MIN_PAIRS = 200
-UNSPACED = ("zh", "ja", "th", "lo", "my", "km")  # languages without spaces between words
-
-
-# For a number of pairs up to the first value: size of the embeddings and of each direction of the
-# encoder; size of the decoder's layers; whether the output layer has the weights of the target
-# embedding; subwords; batch size; updates; dropout of the units, the source embedding and the
-# encoder output. The third is configs/tatoeba.yaml; docs/experiments.md has scores of the others.
-SIZES = (
-    (5_000, 128, 192, True, 1000, 32, 4000, (0.5, 0.3, 0.4)),
-    (50_000, 192, 256, True, 3000, 64, 8000, (0.5, 0.3, 0.4)),
-    (300_000, 256, 384, False, 5000, 96, 11000, (0.3, 0.2, 0.2)),
-    (inf, 384, 512, False, 16000, 128, 20000, (0.2, 0.1, 0.1)),
-)
 
 
 def print_schema() -> None:
@@ -72,6 +55,14 @@ def command(
             metavar="A-B",
         ),
     ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            help="Run to fine-tune with the data: same model, same subwords.",
+            metavar="RUN",
+        ),
+    ] = None,
     _schema: Annotated[
         bool,
         typer.Option(
@@ -89,16 +80,17 @@ def command(
         DataError: the data cannot be used, its languages are not clear, or the folder holds a file
             of the same name.
     """
-    if direction is not None and not re.match(DIRECTION_PATTERN, direction):
-        raise ConfigError(f"--direction {direction}: must be {PATTERN_TEXTS[DIRECTION_PATTERN]}")
+    wanted = None if direction is None else _parse_direction(direction)
+    if run is not None and not data:
+        raise ConfigError("--from: name the data for fine-tuning with --data")
     if data and len(data) > 2:
         raise ConfigError("--data: give one table, or two files with a sentence per line")
     if folder.exists() and not folder.is_dir():
         raise DataError(f"{folder}: is a file; name a folder")
     if data:
-        found, contents = _start_with_data(folder, data, direction)
+        found, contents = _start_with_data(folder, data, wanted, run)
     else:
-        found, contents = _start_with_sample(direction)
+        found, contents = _start_with_sample(wanted)
     for path in map(folder.joinpath, contents):
         if path.exists():
             raise DataError(f"{path}: exists already, nothing was changed; name another folder")
@@ -112,12 +104,26 @@ def command(
         print(f"{label:<12}{text}")
 
 
-def _start_with_sample(direction: str | None) -> tuple[dict[str, str], dict[str, str]]:
+def _parse_direction(direction: str) -> Languages:
+    """Source and target language, without regions: "en-fr-CA" and "en-fr_CA" give "en", "fr".
+
+    Raises:
+        ConfigError: it is not clear what the two languages are.
+    """
+    code = r"([a-z]{2,3})(?:[-_](?:[A-Z][a-z]{3}|[A-Z]{2}|\d{3})|_[a-z]{2,4})*"
+    match = re.fullmatch(f"{code}-{code}", direction)
+    if match is None:
+        raise ConfigError(f"--direction {direction}: must be {PATTERN_TEXTS[DIRECTION_PATTERN]}")
+    return match[1], match[2]
+
+
+def _start_with_sample(wanted: Languages | None) -> tuple[dict[str, str], dict[str, str]]:
     """Facts for the user by label, and the content of each file."""
     text = shipped_file("sample.yaml").read_text(encoding="utf-8")
     text = text.replace("data/sample/sample.tsv", "sample.tsv")
-    if direction is not None:
-        if {*direction.split("-")} != {"en", "de"}:
+    if wanted is not None:
+        direction = "-".join(wanted)
+        if {*wanted} != {"en", "de"}:
             raise ConfigError(
                 f"--direction {direction}: the sample has English and German; name your own pairs "
                 "with --data"
@@ -133,43 +139,85 @@ def _start_with_sample(direction: str | None) -> tuple[dict[str, str], dict[str,
 
 
 def _start_with_data(
-    folder: Path, data: Sequence[Path], direction: str | None
+    folder: Path, paths: Sequence[Path], wanted: Languages | None, run: Path | None
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """As `_start_with_sample`."""
-    files = inspect_table(data[0]) if len(data) == 1 else inspect_files(*data)
-    if files.n_pairs < MIN_PAIRS:
-        raise DataError(
-            f"{data[0]}: has {files.n_pairs} pairs; training needs at least {MIN_PAIRS}, and "
-            "better some thousands"
-        )
-    languages = _languages(files, direction)
+    """As `_start_with_sample`.
+
+    Args:
+        wanted: source and target language, if the user names them. run: to fine-tune.
+    """
+    parent = None if run is None else load_run_to_fine_tune(run)
+    if run is not None and parent is not None:
+        wanted = _check_direction(run, parent, wanted)
+    files = inspect(paths, wanted)
+    languages = _languages(files, wanted)
+    columns = [column.key for column in files.columns]
+    by_language = dict(zip(languages, columns, strict=True))
+    names = {
+        language: _seen_from(folder, path)
+        for language, path in zip(languages, (paths[0], paths[-1]), strict=True)
+    }
+    source: dict[str, Any] = {"format": files.format}
+    read = {"": [*paths]}
+    if files.format == "lines":
+        source["files"] = names
+        read = {
+            language: [path]
+            for language, path in zip(languages, (paths[0], paths[-1]), strict=True)
+        }
+    else:
+        source["path"] = names[languages[0]]
+        if files.format != "tmx":
+            source["columns"] = by_language
+    direction = wanted or languages
+    found = measure(SourceConfig(**source), read, direction)
     name = re.sub(r"[^\w.-]+", "-", folder.resolve().name).lstrip(".-") or "project"
-    source, tables = _source(files, languages, folder), dict[str, str]()
-    if files.separator == ",":  # nmt reads tabs
-        source["path"] = f"{name}.tsv"
-        tables[f"{name}.tsv"] = "".join(
-            "\t".join(" ".join(cell.split()) for cell in row) + "\n"
-            for row in read_rows(files.paths[0], files.separator)
-        )
-    values = _propose(name, direction or "-".join(languages), source, files)
+    data = {
+        "direction": "-".join(direction),
+        "source": source,
+        "split": {"dev": found.n_held_out, "test": found.n_held_out},
+    }
+    values = (
+        propose(name, data, found)
+        if run is None or parent is None
+        else propose_fine_tuning(name, data, found, _seen_from(folder, run), parent)
+    )
+    purpose = "" if run is None else f", to fine-tune {run}"
     text = (
         f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
-        f"# Written by `nmt init` for {files.n_pairs:,} pairs. Every value is a proposal; "
+        f"# Written by `nmt init` for {found.n_pairs:,} pairs{purpose}. Every value is a proposal; "
         f"`nmt init --schema` lists all keys.\n{comment(to_yaml(values))}"
     )
-    found = _found(files, languages, config_from_dict(values))
-    return found, {f"{name}.yaml": text, **tables}
+    facts = _facts(files, languages, found, config_from_dict(values), is_guess=wanted is None)
+    return facts, {f"{name}.yaml": text}
 
 
-def _languages(files: PairFiles, direction: str | None) -> tuple[str, str]:
+def _check_direction(run: Path, config: Config, wanted: Languages | None) -> Languages:
+    """The languages of a run. Raises: DataError if others are wanted."""
+    data = config.data
+    languages = data.src_language, data.tgt_language
+    if wanted not in (None, languages):
+        raise DataError(
+            f"{run}: translates {data.direction}, so it cannot be fine-tuned for "
+            f"{'-'.join(wanted)}; leave out --direction, or name another run"
+        )
+    return languages
+
+
+def _languages(files: PairFiles, wanted: Languages | None) -> Languages:
     """The language of each of the two columns or files.
 
     Raises:
-        DataError: a language is not clear, and there is no direction.
+        DataError: a language is not clear, and none are wanted; or the file names others.
     """
     first, second = guesses = [column.language for column in files.columns]
-    if direction is not None:
-        src, tgt = direction.split("-")
+    if wanted is not None:
+        if others := {each.language or "" for each in files.columns if each.is_named} - {*wanted}:
+            raise DataError(
+                f"{files.paths[0]}: has {choices(sorted(others))}, and not {' and '.join(wanted)}, "
+                "by the names of its columns or files; correct --direction or the names"
+            )
+        src, tgt = wanted
         return (tgt, src) if first == tgt or second == src else (src, tgt)
     if first is None or second is None or first == second:
         names = " and ".join(guess or "unknown" for guess in guesses)
@@ -180,108 +228,43 @@ def _languages(files: PairFiles, direction: str | None) -> tuple[str, str]:
     return first, second
 
 
-def _source(files: PairFiles, languages: tuple[str, str], folder: Path) -> dict[str, Any]:
-    """The section data.source. A path inside of the project is written as seen from there."""
-    root, paths = folder.resolve(), [path.resolve() for path in files.paths]
-    names = [
-        (path.relative_to(root) if path.is_relative_to(root) else path).as_posix() for path in paths
-    ]
-    if len(names) == 2:
-        return {"format": "lines", "files": dict(zip(languages, names, strict=True))}
-    columns = [column.number if column.name is None else column.name for column in files.columns]
-    return {
-        "format": "tsv",
-        "path": names[0],
-        "columns": dict(zip(languages, columns, strict=True)),
-    }
+def _seen_from(folder: Path, path: Path) -> str:
+    """A path inside of the project as seen from there; another one whole."""
+    root, path = folder.resolve(), path.resolve()
+    return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
 
 
-def _propose(name: str, direction: str, source: dict[str, Any], files: PairFiles) -> dict[str, Any]:
-    """The keys and values of a configuration for this data."""
-    _, embedding, decoder, tied, subwords, batch, steps, dropout = next(
-        sizes for sizes in SIZES if files.n_pairs <= sizes[0]
-    )
-    n_held_out = min(2000, max(50, files.n_pairs // 15))
-    n_characters = max(column.n_characters for column in files.columns)
-    unspaced = any(language in UNSPACED for language in direction.split("-"))
-    return {
-        "name": name,
-        "data": {
-            "direction": direction,
-            "source": source,
-            "split": {"dev": n_held_out, "test": n_held_out},
-        },
-        "tokenizer": {
-            "kind": "unigram" if unspaced else "bpe",
-            "size": max(subwords, 2 * n_characters),
-        },
-        "model": {
-            "embedding_size": embedding,
-            "encoder": {
-                "cell": "lstm",
-                "hidden_size": embedding,
-                "layers": 1,
-                "bidirectional": True,
-            },
-            "attention": {"score": "general", "scaled": True},
-            "decoder": {
-                "kind": "gnmt",
-                "cell": "lstm",
-                "hidden_size": decoder,
-                "layers": 2,
-                "readout": "deep",
-                "readout_size": embedding if tied else decoder,
-            },
-            "tie_embeddings": "target" if tied else "none",
-            "lexical_bias": 20,
-            "lexical_words": 40000,
-            "dropout": dropout[0],
-            "src_embedding_dropout": dropout[1],
-            "tgt_embedding_dropout": 0.1,
-            "encoder_output_dropout": dropout[2],
-        },
-        "training": {
-            "epochs": 100,
-            "max_steps": steps,
-            "batch": {"size": batch},
-            "optimizer": "adam",
-            "learning_rate": {
-                "peak": 0.004,
-                "schedule": "linear",
-                "warmup_steps": 200,
-                "steps": None,
-            },
-            "weight_decay": 0.00001,
-            "label_smoothing": 0.1,
-            "validate_every": steps // 5,
-            "validation_pairs": min(1000, n_held_out),
-            "precision": "auto",
-        },
-        "decoding": {"beam": 5},
-    }
-
-
-def _found(files: PairFiles, languages: tuple[str, str], config: Config) -> dict[str, str]:
+def _facts(
+    files: PairFiles, languages: Languages, found: Measures, config: Config, *, is_guess: bool
+) -> dict[str, str]:
     """What the data looks like, and what the configuration proposes for it."""
-    facts = {"data": f"{' and '.join(map(str, files.paths))}: {files.n_pairs:,} pairs"}
-    if files.separator:
-        header = "with" if any(column.name for column in files.columns) else "no"
-        facts["data"] += f", separated by {SEPARATORS[files.separator]}, {header} header"
-        facts["columns"] = ", ".join(
-            f"{column.number} {language} {json.dumps(column.example, ensure_ascii=False)}"
-            for column, language in zip(files.columns, languages, strict=True)
+    facts = {
+        "data": f"{' and '.join(map(str, files.paths))}: {found.n_pairs:,} pairs, {files.layout}"
+    }
+    n_dropped = sum(found.dropped.values())
+    if n_dropped:
+        listing = ", ".join(
+            f"{count:,} {reason}" for reason, count in found.dropped.items() if count
         )
-    else:
-        facts["languages"] = ", ".join(languages)
+        facts["dropped"] = f"{n_dropped:,} of {found.n_read:,}: {listing}"
+    facts["columns" if files.format != "lines" else "languages"] = ", ".join(
+        f"{column.key} {language} {json.dumps(column.example, ensure_ascii=False)}"
+        for column, language in zip(files.columns, languages, strict=True)
+    )
+    guess = is_guess and not all(column.is_named for column in files.columns)
+    doubt = " (guessed from the texts; if it is wrong, use --direction)" if guess else ""
     model, training, split = config.model, config.training, config.data.split
+    like = config.vocabulary.like
+    size = f"{config.tokenizer.size:,} subwords per language" if like is None else f"of {like}"
     return {
         **facts,
-        "direction": config.data.direction,
+        "direction": f"{config.data.direction}{doubt}",
         "split": f"{split.dev:,} pairs for dev, {split.test:,} for test, the others for training",
-        "tokenizer": f"{config.tokenizer.kind}, {config.tokenizer.size:,} subwords per language",
+        "tokenizer": f"{config.tokenizer.kind}, {size}",
         "model": f"embeddings {model.embedding_size}, encoder 2 x {model.encoder.hidden_size}, "
         f"decoder {model.decoder.layers} x {model.decoder.hidden_size}",
-        "training": f"{training.max_steps:,} updates with {training.batch.size} sentences each",
+        "training": f"{training.max_steps:,} updates with {training.batch.size} "
+        f"{training.batch.unit} each",
     }
 
 

@@ -1,19 +1,27 @@
-"""Looks at files of sentence pairs: how many pairs, which columns, which languages."""
+"""Looks at files of sentence pairs: their format, which columns have the texts, which languages.
+Everything is read by the readers of `nmt prepare`.
+"""
 
 import csv
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
-from nmt.data.checks import guess_language, spacy_languages
+from nmt.config.parts import FORMATS, choices
+from nmt.data.checks import guess_language
+from nmt.data.formats import Languages
+from nmt.data.tables import DELIMITERS, find_dialect, read_rows
 from nmt.errors import DataError
-from nmt.lines import read_text_lines
+from nmt.extras.init.languages import language_of_name
+from nmt.extras.init.recognition import languages_of_members, recognize
+from nmt.lines import MARKS, decode_batches, read_raw_lines
+from nmt.plugins import import_object
 
 MAX_SAMPLE = 4000  # rows, evenly spaced in the file
-SEPARATORS = {"\t": "tabs", ",": "commas"}
 HEADER_WORDS = {
     "source",
     "src",
@@ -26,7 +34,11 @@ HEADER_WORDS = {
     "sentence1",
     "sentence2",
 }
-NO_TEXT = ("CC-BY", "http://", "https://")  # attributions and addresses
+# Attributions, addresses and ids.
+NO_TEXT = re.compile(r"CC-BY|https?://|[!-~]*[\d_][!-~]*$")
+
+RowT = TypeVar("RowT")
+Key = int | str  # the number of a column from 1, or the name of a field
 
 
 @dataclass(frozen=True)
@@ -34,17 +46,15 @@ class Column:
     """One side of the pairs.
 
     Attributes:
-        number: from 1. name: in the header row; None without a header.
-        language: None if it is not clear.
+        key: for `columns` of the configuration: a number, or a name in the header or the records.
+        language: None if it is not clear. is_named: whether the file names it.
         example: a short text.
-        n_characters: how many different characters its sample has.
     """
 
-    number: int
-    name: str | None
+    key: Key
     language: str | None
+    is_named: bool
     example: str
-    n_characters: int
 
 
 @dataclass(frozen=True)
@@ -52,155 +62,193 @@ class PairFiles:
     """Files of sentence pairs.
 
     Attributes:
-        paths: one table, or two files with a sentence per line.
-        n_pairs: rows, without the header.
+        paths: one file, or two files with a sentence per line.
+        format: for the configuration. layout: the same in words.
         columns: of the two sides.
-        separator: between columns; empty for two files.
     """
 
     paths: tuple[Path, ...]
-    n_pairs: int
+    format: str
+    layout: str
     columns: tuple[Column, Column]
-    separator: str
 
 
-def inspect_table(path: Path) -> PairFiles:
-    """A file with a pair per row, separated by tabs or commas; plain, .gz or .zip.
+def inspect(paths: Sequence[Path], wanted: Languages | None = None) -> PairFiles:
+    """One file of pairs, or two whose lines correspond; plain or compressed.
+
+    Args:
+        wanted: the languages that the user names, for a file that has more than two.
 
     Raises:
-        DataError: the file cannot be read, or has no two columns of text.
+        DataError: a file cannot be read, or its pairs are not found.
     """
-    separator = _find_separator(path)
-    header: Sequence[str] = next(read_rows(path, separator), [])
-    rows, n_rows = _sample(read_rows(path, separator))
-    columns = {index: _cells(rows, index) for index in range(max(map(len, rows)))}
-    texts = {index: cells for index, cells in columns.items() if _is_text(cells, len(rows))}
+    formats = [recognize(path) for path in paths]
+    if len(paths) == 2:
+        for path, name in zip(paths, formats, strict=True):
+            if name not in ("csv", "lines"):
+                raise DataError(f"{path}: has pairs (format {name}); give it alone")
+        src, tgt = (_column(1, _name_of_file(path), _sample_lines(path)) for path in paths)
+        return PairFiles(tuple(paths), "lines", "a sentence per line", (src, tgt))
+    (path,) = paths
+    if formats == ["lines"]:
+        codes = languages_of_members(path)
+        names = _choose(path, dict(zip(codes, codes, strict=True)), {}, wanted)
+        src, tgt = (_column(1, str(name), _sample_lines(path, str(name))) for name in names)
+        return PairFiles((path,), "lines", "two files with a sentence per line", (src, tgt))
+    if formats == ["csv"]:
+        return _inspect_table(path, wanted)
+    records = import_object(FORMATS[formats[0]].trait("records"))(path)
+    texts = _find_texts(path, records, is_complete=formats != ["tmx"])
+    src, tgt = (
+        _column(key, str(key), texts[key])
+        for key in _choose(path, {key: str(key) for key in texts}, texts, wanted)
+    )
+    return PairFiles((path,), formats[0], f"format {formats[0]}", (src, tgt))
+
+
+def _inspect_table(path: Path, wanted: Languages | None) -> PairFiles:
+    dialect = find_dialect(path, None, FORMATS["csv"].trait("delimiters"))
+    if dialect.n_columns < 2 or dialect.share < 0.9:
+        raise DataError(
+            f"{path}: no columns found (tried {', '.join(DELIMITERS.values())}); give a table, or "
+            "two files with --data twice"
+        )
+
+    def rows() -> Iterator[dict[Key, str]]:
+        raw = (row for row in read_rows(read_raw_lines(path), dialect) if row.strip())
+        for text in chain.from_iterable(decode_batches(raw, str(path))):
+            with suppress(csv.Error):  # such rows are in the report of `nmt prepare`
+                yield {number: cell.strip() for number, cell in enumerate(dialect.cells(text), 1)}
+
+    texts = _find_texts(path, rows(), is_complete=True)
+    first = next(rows())
+    chosen = _choose(path, {key: first.get(key, "") for key in texts}, texts, wanted)
+    names = [first.get(key, "") for key in chosen]
+    has_header = _is_header([*first.values()], names)
+    if not has_header:
+        names = ["", ""]
+    src, tgt = (
+        _column(name or key, name, texts[key]) for key, name in zip(chosen, names, strict=True)
+    )
+    header = "with" if has_header else "no"
+    layout = f"separated by {DELIMITERS[dialect.delimiter]}, {header} header"
+    return PairFiles((path,), "tsv" if dialect.delimiter == "\t" else "csv", layout, (src, tgt))
+
+
+def _find_texts(
+    path: Path, rows: Iterable[Mapping[Key, str]], *, is_complete: bool
+) -> dict[Key, list[str]]:
+    """The columns of text in a sample of the rows, by name or number.
+
+    Args:
+        is_complete: each row has a text in the columns to find; a translation memory may have
+            units without one of its languages.
+
+    Raises:
+        DataError: there are not two.
+    """
+    sample = _sample(rows)
+    columns: dict[Key, list[str]] = {}
+    for row in sample:
+        for key, cell in row.items():
+            columns.setdefault(key, []).append(cell.strip())
+    texts = {
+        key: cells
+        for key, cells in columns.items()
+        if _is_text(cells, len(sample) if is_complete else len(cells))
+    }
     if len(texts) < 2:
         raise DataError(
             f"{path}: has no two columns of text; give a table of two columns, or two files with "
             "--data twice"
         )
-    # Of more than two, those whose language is clear, or else the first ones.
-    clear = [index for index in texts if guess_language(texts[index])] if len(texts) > 2 else []
-    indices = (clear if len(clear) >= 2 else [*texts])[:2]
-    has_header = _is_header(header, indices)
-    src, tgt = (
-        _describe(index, texts[index], header[index] if has_header and index < len(header) else "")
-        for index in indices
-    )
-    return PairFiles((path,), n_rows - has_header, (src, tgt), separator)
-
-
-def inspect_files(src: Path, tgt: Path) -> PairFiles:
-    """Two files; each line of one is the translation of the same line of the other.
-
-    Raises:
-        DataError: a file cannot be read, or they have different numbers of lines.
-    """
-    (src_rows, n_src), (tgt_rows, n_tgt) = (
-        _sample([line] for line in read_text_lines(path)) for path in (src, tgt)
-    )
-    if n_src != n_tgt:
-        raise DataError(
-            f"{src} has {n_src:,} lines, but {tgt} has {n_tgt:,}: aligned files need the same "
-            "number"
-        )
-    src_column, tgt_column = (
-        _describe(0, _cells(rows, 0), path.name.removesuffix(".gz").rpartition(".")[2])
-        for path, rows in ((src, src_rows), (tgt, tgt_rows))
-    )
-    return PairFiles((src, tgt), n_src, (src_column, tgt_column), "")
-
-
-def read_rows(path: Path, separator: str) -> Iterator[list[str]]:
-    """The rows of a table. Only commas allow quotes around a cell.
-
-    Raises:
-        DataError: the file cannot be read, is not UTF-8, or has a broken cell.
-    """
-    lines = read_text_lines(path)
-    try:
-        yield from (
-            csv.reader(f"{line}\n" for line in lines)
-            if separator == ","
-            else (line.split("\t") for line in lines)
-        )
-    except csv.Error as error:
-        raise DataError(f"{path}: not a readable table ({error})") from None
-
-
-def _find_separator(path: Path) -> str:
-    """The separator that gives most rows the same number of columns, two or more.
-
-    Raises:
-        DataError: there is none.
-    """
-    for separator in SEPARATORS:
-        rows = [row for row in _sample(read_rows(path, separator))[0] if row not in ([], [""])]
-        ((n_columns, count),) = Counter(map(len, rows)).most_common(1) or [(0, 0)]
-        if n_columns > 1 and count >= 0.9 * len(rows):
-            return separator
-    raise DataError(
-        f"{path}: no columns found (tried {' and '.join(SEPARATORS.values())}); give a table, or "
-        "two files with --data twice"
-    )
-
-
-def _sample(rows: Iterable[Sequence[str]]) -> tuple[list[Sequence[str]], int]:
-    """Evenly spaced rows, and the number of all rows."""
-    sample: list[Sequence[str]] = []
-    stride, count = 1, 0
-    for count, row in enumerate(rows, 1):
-        if (count - 1) % stride == 0:
-            sample.append(row)
-            if len(sample) > MAX_SAMPLE:
-                sample, stride = sample[::2], 2 * stride
-    return sample, count
+    return texts
 
 
 def _is_text(cells: Sequence[str], n_rows: int) -> bool:
-    """Whether most cells of a column have letters, are no attributions or addresses, and differ."""
+    """Whether most cells have letters, are no attributions, addresses or ids, and differ."""
     n_texts = sum(
-        any(letter.isalpha() for letter in cell) and not cell.startswith(NO_TEXT) for cell in cells
+        any(letter.isalpha() for letter in cell) and not NO_TEXT.match(cell) for cell in cells
     )
-    return n_texts >= 0.8 * n_rows and len(set(cells)) >= 0.2 * n_rows
+    return n_texts >= 0.8 * n_rows and len(set(cells)) >= min(0.2 * n_rows, MAX_SAMPLE / 20)
 
 
-def _cells(rows: Sequence[Sequence[str]], index: int) -> list[str]:
-    return [row[index].strip() for row in rows if len(row) > index]
+def _choose(
+    path: Path,
+    names: Mapping[Key, str],
+    texts: Mapping[Key, Sequence[str]],
+    wanted: Languages | None,
+) -> tuple[Key, Key]:
+    """Two of the columns: by the languages that they are named after, by names such as "source", or
+    by the languages of their texts; else the first two.
+
+    Raises:
+        DataError: there are more languages than two, and none are wanted, or not these.
+    """
+    keys = [*names]
+    if len(keys) == 2:
+        return keys[0], keys[1]
+    languages = {key: language_of_name(name) for key, name in names.items()}
+    words = {key: HEADER_WORDS & {name.lower()} and name for key, name in names.items()}
+    guesses = {key: guess_language(texts.get(key, ())) for key in keys}
+    for labels in (languages, words, guesses):
+        first: dict[str, Key] = {}
+        for key, label in labels.items():
+            if label:
+                first.setdefault(label, key)
+        if wanted and {*wanted} <= first.keys():
+            keys = sorted((first[language] for language in wanted), key=keys.index)
+            break
+        if len(first) == 2:
+            keys = [*first.values()]
+            break
+        if len(first) > 2 and labels is not words:
+            raise DataError(
+                f"{path}: has {choices(first).replace(' or ', ' and ')}; name two of them with "
+                f"--direction, for example {'-'.join([*first][:2])}"
+            )
+    return keys[0], keys[1]
 
 
-def _is_header(header: Sequence[str], indices: Sequence[int]) -> bool:
-    cells = [cell.strip() for cell in header]
+def _is_header(cells: Sequence[str], names: Sequence[str]) -> bool:
+    """Whether the first row names the columns. names: its cells in the two columns of text."""
     if len(set(cells)) < len(cells) or any(
         len(cell.split()) > 3 or cell.endswith((".", "!", "?")) for cell in cells
     ):
         return False
-    names = [cells[index].lower() for index in indices if index < len(cells)]
-    return any(name in HEADER_WORDS or language_of_name(name) for name in names)
+    known = [
+        name.lower() in HEADER_WORDS or language_of_name(name) is not None for name in names if name
+    ]
+    # "so" and "hi" are words as well as codes of languages.
+    return any(known) and (all(known) or max(map(len, names)) > 3)
 
 
-def _describe(index: int, cells: Sequence[str], name: str) -> Column:
-    name = name.strip()
-    language = language_of_name(name) or guess_language(cells)
-    example = next((cell for cell in cells[len(cells) // 2 :] if cell), "")
+def _column(key: Key, name: str, texts: Sequence[str]) -> Column:
+    language = language_of_name(name)
+    example = next((text for text in texts[len(texts) // 2 :] if text), "")
     if len(example) > 30:
         example = f"{example[:27]}..."
-    return Column(index + 1, name or None, language, example, len(set("".join(cells))))
+    return Column(key, language or guess_language(texts), language is not None, example)
 
 
-def language_of_name(name: str) -> str | None:
-    """The code of a language by its code or English name: "DE" or "German" gives "de"."""
-    word, names = name.strip().lower(), _names()
-    return word if word in names.values() else names.get(word)
+def _name_of_file(path: Path) -> str:
+    """What stands before the endings of packing and of text: "train.fr-CA.txt.gz" gives "fr-CA"."""
+    suffixes = [suffix for suffix in path.suffixes if suffix not in (*MARKS.values(), ".txt")]
+    return suffixes[-1][1:] if suffixes else path.name.partition(".")[0]
 
 
-@cache
-def _names() -> dict[str, str]:
-    """English name -> code, from the names of spaCy's classes."""
-    pattern = re.compile(r'__all__ = \["(\w+)"')
-    matches = {
-        path.parent.name: pattern.search(path.read_text("utf-8"))
-        for path in spacy_languages().glob("*/__init__.py")
-    }
-    return {match[1].lower(): code for code, match in matches.items() if match and code != "xx"}
+def _sample_lines(path: Path, language: str = "") -> list[str]:
+    lines = read_raw_lines(path, language=language)
+    return _sample(chain.from_iterable(decode_batches(lines, str(path))))
+
+
+def _sample(rows: Iterable[RowT]) -> list[RowT]:
+    """Evenly spaced rows."""
+    sample: list[RowT] = []
+    stride = 1
+    for count, row in enumerate(rows):
+        if count % stride == 0:
+            sample.append(row)
+            if len(sample) > MAX_SAMPLE:
+                sample, stride = sample[::2], 2 * stride
+    return sample

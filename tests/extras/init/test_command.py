@@ -9,17 +9,15 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from nmt.commands import prepare
 from nmt.config.load import load_config
 from nmt.errors import DataError
-from nmt.extras.init.inspection import (
-    PairFiles,
-    inspect_files,
-    inspect_table,
-    language_of_name,
-)
+from nmt.extras.init.inspection import PairFiles, inspect
+from nmt.extras.init.languages import has_no_spaces, language_of_name
 from tests import toy
 from tests.conftest import Run
 
@@ -72,7 +70,7 @@ def test_a_table(nmt: Run, folder: Path) -> None:
     result = nmt("init", "My project!", "--data", "pairs.tsv")
     assert result.out.startswith("data        pairs.tsv: 588 pairs, separated by tabs, no header\n")
     for row in ("direction   en-de", "written     My project!/My-project-.yaml"):
-        assert f"\n{row}\n" in result.out
+        assert f"\n{row}" in result.out
     path = folder / "My project!" / "My-project-.yaml"
     assert path.read_text(encoding="utf-8").startswith(
         "# yaml-language-server: $schema=schema.json\n# Written by `nmt init` for 588 pairs."
@@ -95,24 +93,21 @@ def test_the_direction_decides(
     assert (data.direction, data.source.columns) == (direction, columns)
 
 
-def test_a_table_with_commas_becomes_one_with_tabs(nmt: Run, folder: Path) -> None:
+def test_a_table_with_commas(nmt: Run, folder: Path) -> None:
     rows = "".join(
         f'{i},"{de}\nJa, ""ja"".","{en}\tYes, yes."\n'
         for i, (en, de) in enumerate(toy.sentence_pairs())
     )
     (folder / "pairs.csv").write_text(f"id,German,English\n{rows}", encoding="utf-8")
-    assert nmt("init", "x", "--data", "pairs.csv").status == 0
-    lines = Path("x/x.tsv").read_text(encoding="utf-8").splitlines()
-    assert lines[:2] == [
-        "id\tGerman\tEnglish",
-        '0\tDer Hund sieht den Hund. Ja, "ja".\tThe dog sees the dog. Yes, yes.',
-    ]
+    result = nmt("init", "x", "--data", "pairs.csv")
+    assert "pairs.csv: 588 pairs, separated by commas, with header\n" in result.out
     data = load_config(Path("x/x.yaml")).data
-    assert (data.direction, data.source.path, data.source.columns) == (
+    assert (data.direction, data.source.format, data.source.columns) == (
         "de-en",
-        Path("x.tsv"),
+        "csv",
         {"de": "German", "en": "English"},
     )
+    assert prepared_pairs(Path("x/x.yaml")) == 588
 
 
 def test_two_files(nmt: Run, folder: Path) -> None:
@@ -121,7 +116,7 @@ def test_two_files(nmt: Run, folder: Path) -> None:
         lines = (f"{pair[side]}\n" for pair in toy.sentence_pairs())
         Path(f"x/train.{name}").write_text("".join(lines), encoding="utf-8")
     result = nmt("init", "x", "--data", "x/train.en", "--data", "x/train.de")
-    assert "languages   en, de\n" in result.out
+    assert "languages   1 en " in result.out
     assert load_config(Path("x/x.yaml")).data.source.files == {
         "en": Path("train.en"),
         "de": Path("train.de"),
@@ -176,7 +171,7 @@ def test_the_schema_is_printed_without_a_folder(nmt: Run) -> None:
         ),
         (["--data", "none.tsv"], "none.tsv: no such file"),
         (
-            ["--data", "few.tsv"],
+            ["--data", "few.tsv", "--direction", "en-de"],
             "few.tsv: has 3 pairs; training needs at least 200, and better some thousands",
         ),
         (
@@ -211,24 +206,28 @@ def write(path: Path, rows: Sequence[Sequence[str]], separator: str = "\t") -> P
     return path
 
 
-def columns(files: PairFiles) -> list[tuple[int, str | None, str | None]]:
-    return [(column.number, column.name, column.language) for column in files.columns]
+def look_at(path: Path) -> PairFiles:
+    return inspect([path])
+
+
+def columns(files: PairFiles) -> list[tuple[int | str, str | None]]:
+    return [(column.key, column.language) for column in files.columns]
 
 
 @pytest.mark.parametrize("separator", ["\t", ","])
 def test_a_table_with_any_separator(tmp_path: Path, separator: str) -> None:
-    files = inspect_table(write(tmp_path / "pairs.txt", PAIRS, separator))
-    assert (files.separator, files.n_pairs) == (separator, 20)
-    assert columns(files) == [(1, None, "en"), (2, None, "de")]
+    files = look_at(write(tmp_path / "pairs.txt", PAIRS, separator))
+    assert files.format == ("tsv" if separator == "\t" else "csv")
+    assert columns(files) == [(1, "en"), (2, "de")]
     assert files.columns[0].example == "He was not there when I cam..."
 
 
 def test_the_columns_of_text_among_others(tmp_path: Path) -> None:
     attribution = "CC-BY 2.0 (France) Attribution: tatoeba.org #1 (CK) and #2 (the man)"
     rows = [(str(i), de, "greeting", en, attribution) for i, (en, de) in enumerate(PAIRS)]
-    assert columns(inspect_table(write(tmp_path / "pairs.tsv", rows))) == [
-        (2, None, "de"),
-        (4, None, "en"),
+    assert columns(look_at(write(tmp_path / "pairs.tsv", rows))) == [
+        (2, "de"),
+        (4, "en"),
     ]
 
 
@@ -242,15 +241,14 @@ def test_the_columns_of_text_among_others(tmp_path: Path) -> None:
     ],
 )
 def test_a_header_row(tmp_path: Path, header: tuple[str, str], languages: list[str]) -> None:
-    files = inspect_table(write(tmp_path / "pairs.tsv", [header, *PAIRS]))
-    assert files.n_pairs == 20
-    assert columns(files) == [(1, header[0], languages[0]), (2, header[1], languages[1])]
+    files = look_at(write(tmp_path / "pairs.tsv", [header, *PAIRS]))
+    assert columns(files) == [*zip(header, languages, strict=True)]
 
 
 def test_a_header_that_names_one_column_only(tmp_path: Path) -> None:
     rows = [(f"Das ist das Haus {i}.", f"This is the house {i}.") for i in range(20)]
-    files = inspect_table(write(tmp_path / "pairs.csv", [("de",), *rows], ","))
-    assert (files.n_pairs, [column.name for column in files.columns]) == (20, ["de", None])
+    files = look_at(write(tmp_path / "pairs.csv", [("de", ""), *rows], ","))
+    assert columns(files) == [("de", "de"), (2, "en")]
 
 
 def test_packed_tables(tmp_path: Path) -> None:
@@ -260,25 +258,24 @@ def test_packed_tables(tmp_path: Path) -> None:
         archive.write(table, "deu.txt")
         archive.writestr("_about.txt", "notes")
     for name in ("pairs.tsv.gz", "deu-eng.zip"):
-        assert inspect_table(tmp_path / name).n_pairs == 20
+        assert columns(look_at(tmp_path / name)) == [(1, "en"), (2, "de")]
 
 
 def test_languages_of_two_files(tmp_path: Path) -> None:
     for name, side in (("a.txt", 0), ("b.txt", 1)):
         (tmp_path / name).write_text("".join(f"{pair[side]}\n" for pair in PAIRS), encoding="utf-8")
-    files = inspect_files(tmp_path / "a.txt", tmp_path / "b.txt")
-    assert (files.n_pairs, [column.language for column in files.columns]) == (20, ["en", "de"])
-    (tmp_path / "b.txt").write_text("Ja.\n", encoding="utf-8")
-    text = r"a.txt has 20 lines, but .*b.txt has 1: aligned files need the same number"
-    with pytest.raises(DataError, match=text):
-        inspect_files(tmp_path / "a.txt", tmp_path / "b.txt")
+    files = inspect([tmp_path / "a.txt", tmp_path / "b.txt"])
+    assert [column.language for column in files.columns] == ["en", "de"]
 
 
 @pytest.mark.parametrize(
     ("content", "text"),
     [
         (b"", "is empty"),
-        (b"One sentence.\nAnother, shorter.\n", r"no columns found \(tried tabs and commas\)"),
+        (
+            b"One sentence.\nAnother, shorter.\n",
+            r"no columns found \(tried commas, semicolons, bars, tabs\)",
+        ),
         (b"1\t2\n3\t4\n", "has no two columns of text"),
         (b"a\tb\nSch\xf6n\tb\n", r"line 2: not UTF-8"),
         ("One\tEins\n".encode("utf-16-le"), "is UTF-16"),
@@ -288,9 +285,131 @@ def test_languages_of_two_files(tmp_path: Path) -> None:
 def test_files_that_are_no_tables(tmp_path: Path, content: bytes, text: str) -> None:
     (tmp_path / "pairs.tsv").write_bytes(content)
     with pytest.raises(DataError, match=text):
-        inspect_table(tmp_path / "pairs.tsv")
+        look_at(tmp_path / "pairs.tsv")
 
 
 def test_languages_have_names() -> None:
     names = ("de", " EN ", "German", "chinese", "source", "")
     assert [*map(language_of_name, names)] == ["de", "en", "de", "zh", None, None]
+
+
+def as_tmx(pairs: Sequence[tuple[str, str]]) -> str:
+    units = "".join(
+        f'<tu><tuv xml:lang="de-AT"><seg>{de}</seg></tuv>'
+        f'<tuv xml:lang="en-US"><seg>{en}</seg></tuv></tu>'
+        for en, de in pairs
+    )
+    return f'<?xml version="1.0"?>\n<tmx><header srclang="en-US"/><body>{units}</body></tmx>'
+
+
+def as_jsonl(pairs: Sequence[tuple[str, str]]) -> str:
+    rows = (
+        {"id": f"no-{i}", "translation": {"en": en, "de": de}} for i, (en, de) in enumerate(pairs)
+    )
+    return "".join(f"{json.dumps(row)}\n" for row in rows)
+
+
+def pack(folder: Path, kind: str, pairs: Sequence[tuple[str, str]]) -> Path:
+    path = folder / f"pairs.{kind}"
+    if kind == "parquet":
+        table = pyarrow.table({"en": [en for en, _ in pairs], "German": [de for _, de in pairs]})
+        parquet.write_table(table, path)
+    elif kind == "zip":
+        texts = {f"News.de-en.{name}": side for name, side in (("en", 0), ("de_AT", 1))}
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("README", "News.\n")
+            archive.writestr("News.de-en.ids", "1\n")
+            for name, side in texts.items():
+                archive.writestr(name, "".join(f"{pair[side]}\n" for pair in pairs))
+    else:
+        text = as_tmx(pairs) if kind == "tmx" else as_jsonl(pairs)
+        path.write_text(text, encoding="utf-16" if kind == "tmx" else "utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("tmx", "tmx"), ("jsonl", "jsonl"), ("parquet", "parquet"), ("zip", "lines")],
+)
+def test_each_format_that_prepare_reads(nmt: Run, folder: Path, kind: str, name: str) -> None:
+    path = pack(folder, kind, toy.sentence_pairs())
+    if kind != "zip":
+        path = path.rename(folder / "unnamed")  # the content says the format
+    result = nmt("init", "x", "--data", path)
+    assert (result.status, result.err) == (0, "")
+    data = load_config(Path("x/x.yaml")).data
+    assert (data.source.format, data.direction) == (name, "en-de")
+    assert "588 pairs" in result.out
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b'<?xml version="1.0"?>\n<xliff version="1.2">', "is XLIFF, which .* export .* TMX"),
+        (b"<!DOCTYPE html>\n<html>", "is an HTML page"),
+        (b"%PDF-1.7\n\0\0", "is a PDF document"),
+        (b'# Ada\nmsgid ""\nmsgstr ""\n', "is a message catalog of gettext"),
+        (b"1\n00:00:01,000 --> 00:00:02,000\nHello.\n", "is a file of subtitles"),
+        (b'{\n "pairs": [\n', "is a JSON object of several lines"),
+        (b"\0\1\2\3" * 9, "is a binary file"),
+    ],
+)
+def test_other_formats_are_named(tmp_path: Path, content: bytes, text: str) -> None:
+    (tmp_path / "pairs").write_bytes(content)
+    with pytest.raises(DataError, match=text):
+        look_at(tmp_path / "pairs")
+
+
+def test_documents_are_named(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "pairs.zip", "w") as archive:
+        archive.writestr("xl/workbook.xml", "")
+    with pytest.raises(DataError, match="is an Excel workbook"):
+        look_at(tmp_path / "pairs.zip")
+
+
+def test_a_file_with_three_languages_needs_a_direction(tmp_path: Path) -> None:
+    rows = [(en, de, f"Oui {i}") for i, (en, de) in enumerate(PAIRS)]
+    path = write(tmp_path / "pairs.tsv", [("en", "de", "fr"), *rows])
+    with pytest.raises(DataError, match="has en, de and fr; name two of them with --direction"):
+        look_at(path)
+    assert columns(inspect([path], ("fr", "de"))) == [("de", "de"), ("fr", "fr")]
+
+
+def test_splits_are_of_different_pairs(nmt: Run, folder: Path) -> None:
+    toy.write_table(folder / "pairs.tsv", toy.sentence_pairs() * 4)
+    result = nmt("init", "x", "--data", "pairs.tsv")
+    assert "588 pairs" in result.out
+    assert "dropped     1,764 of 2,352: 1,764 exact duplicate" in result.out
+    assert load_config(Path("x/x.yaml")).data.split.dev == 50
+
+
+@pytest.mark.parametrize(
+    ("direction", "expected"), [("en-de-AT", "en-de"), ("en_GB-de", "en-de"), ("de_at-en", "de-en")]
+)
+def test_regions(nmt: Run, folder: Path, direction: str, expected: str) -> None:
+    toy.write_table(folder / "pairs.tsv", toy.sentence_pairs())
+    assert nmt("init", "x", "--data", "pairs.tsv", "--direction", direction).status == 0
+    assert load_config(Path("x/x.yaml")).data.direction == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "is_unspaced"),
+    [
+        ("猫が好きです。", True),
+        ("เขาอยู่บ้าน", True),
+        ("我 喜欢 猫 。", False),
+        ("그는 집에 있다.", False),
+        ("Rindfleischetikettierung", False),
+    ],
+)
+def test_texts_without_spaces(text: str, is_unspaced: bool) -> None:
+    assert has_no_spaces([text] * 3) is is_unspaced
+
+
+def test_no_whole_words_of_a_text_without_spaces(nmt: Run, folder: Path) -> None:
+    pairs = [(f"猫{chr(0x4E00 + i)}が好きです。", f"{ENGLISH[i % 4]} {i}") for i in range(300)]
+    toy.write_table(folder / "pairs.tsv", pairs)
+    assert nmt("init", "x", "--data", "pairs.tsv").status == 0
+    config = load_config(Path("x/x.yaml"))
+    assert (config.data.direction, config.model.lexical_words) == ("ja-en", 0)
+    assert config.tokenizer.kind == "unigram"

@@ -1,0 +1,48 @@
+"""Names and codes of languages, as headers, records and names of files have them."""
+
+import re
+from functools import cache
+
+from nmt.data.checks import spacy_languages
+
+# ISO 639-1.
+CODES = """
+    aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv
+    cy da de dv dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr
+    ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw
+    ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn no nr nv
+    ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg sh si sk sl sm sn so sq
+    sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh
+    yi yo za zh zu
+"""
+# Scripts that put no spaces between words, by Unicode's names of their letters.
+UNSPACED = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
+
+
+def language_of_name(name: str) -> str | None:
+    """The code of a language by its code or English name, also with a region or as the last part of
+    a name: "de-AT", "German" and "translation.de" give "de".
+    """
+    word = name.strip().lower().rpartition(".")[2]
+    code = re.split("[-_]", word)[0]
+    return code if code in CODES.split() or code in _names().values() else _names().get(word)
+
+
+@cache
+def _names() -> dict[str, str]:
+    """English name -> code, from the names of spaCy's classes."""
+    pattern = re.compile(r'__all__ = \["(\w+)"')
+    matches = {
+        path.parent.name: pattern.search(path.read_text("utf-8"))
+        for path in spacy_languages().glob("*/__init__.py")
+    }
+    return {match[1].lower(): code for code, match in matches.items() if match and code != "xx"}
+
+
+def has_no_spaces(texts: list[str]) -> bool:
+    """Whether most letters are of scripts without spaces between words, and few spaces are there: a
+    text may have been split into words before.
+    """
+    text = " ".join(texts)
+    n_unspaced = len(UNSPACED.findall(text))
+    return n_unspaced > 0.3 * len(text) and text.count(" ") - len(texts) < 0.15 * n_unspaced

@@ -1,0 +1,160 @@
+"""The configuration that `nmt init` proposes: with sizes that suit the data, or those of a run."""
+
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from nmt.config.schema import Config
+from nmt.errors import DataError
+from nmt.extras.init.measurement import Measures
+from nmt.run.folder import (
+    find_checkpoint,
+    find_run,
+    load_run_config,
+    load_tokenizers,
+    load_vocabularies,
+)
+
+MIN_PAIRS, MIN_FINE_TUNING = 200, 40
+# Characters of the training data for each subword, so that the data has most of them often enough.
+CHARACTERS_PER_SUBWORD = 50
+
+# For a number of pairs up to the first value: size of the embeddings and of each direction of the
+# encoder; size of the decoder's layers; whether the output layer has the weights of the target
+# embedding; subwords; batch size; updates; dropout of the units, the source embedding and the
+# encoder output. The third is configs/tatoeba.yaml; docs/experiments.md has scores of the others.
+SIZES = (
+    (5_000, 128, 192, True, 1000, 32, 4000, (0.5, 0.3, 0.4)),
+    (50_000, 192, 256, True, 3000, 64, 8000, (0.5, 0.3, 0.4)),
+    (300_000, 256, 384, False, 5000, 96, 11000, (0.3, 0.2, 0.2)),
+    (inf, 384, 512, False, 16000, 128, 20000, (0.2, 0.1, 0.1)),
+)
+
+
+def propose(name: str, data: dict[str, Any], found: Measures) -> dict[str, Any]:
+    """The keys and values of a configuration for this data.
+
+    Raises:
+        DataError: there are too few pairs.
+    """
+    _check_number(found, MIN_PAIRS, "training")
+    _, embedding, decoder, tied, subwords, batch, steps, dropout = next(
+        sizes for sizes in SIZES if found.n_pairs <= sizes[0]
+    )
+    # Many, for the characters of Chinese, but only as many as occur often; and each character.
+    most = max(subwords, 2 * found.n_different)
+    size = max(min(most, found.n_characters // CHARACTERS_PER_SUBWORD), found.n_different + 50)
+    return {
+        "name": name,
+        "data": data,
+        "tokenizer": {"kind": "unigram" if any(found.has_no_spaces) else "bpe", "size": size},
+        "model": {
+            "embedding_size": embedding,
+            "encoder": {
+                "cell": "lstm",
+                "hidden_size": embedding,
+                "layers": 1,
+                "bidirectional": True,
+            },
+            "attention": {"score": "general", "scaled": True},
+            "decoder": {
+                "kind": "gnmt",
+                "cell": "lstm",
+                "hidden_size": decoder,
+                "layers": 2,
+                "readout": "deep",
+                "readout_size": embedding if tied else decoder,
+            },
+            "tie_embeddings": "target" if tied else "none",
+            "lexical_bias": 20,
+            # A word is what stands between spaces.
+            "lexical_words": 0 if found.has_no_spaces[0] else 40000,
+            "dropout": dropout[0],
+            "src_embedding_dropout": dropout[1],
+            "tgt_embedding_dropout": 0.1,
+            "encoder_output_dropout": dropout[2],
+        },
+        "training": {
+            "epochs": 100,
+            "max_steps": steps,
+            "batch": {"size": batch},
+            "optimizer": "adam",
+            "learning_rate": {
+                "peak": 0.004,
+                "schedule": "linear",
+                "warmup_steps": 200,
+                "steps": None,
+            },
+            "weight_decay": 0.00001,
+            "label_smoothing": 0.1,
+            "validate_every": steps // 5,
+            "validation_pairs": min(1000, found.n_held_out),
+            "precision": "auto",
+        },
+        "decoding": {"beam": 5},
+    }
+
+
+def propose_fine_tuning(
+    name: str, data: dict[str, Any], found: Measures, run: str, config: Config
+) -> dict[str, Any]:
+    """The configuration of a run with other data, which starts from its weights.
+
+    Args:
+        run: its folder, as the configuration has it. config: of the run.
+
+    Raises:
+        DataError: there are too few pairs.
+    """
+    _check_number(found, MIN_FINE_TUNING, "fine-tuning")
+    batch = config.training.batch
+    n_sentences = batch.size if batch.unit == "sentences" else max(1, batch.size // 25)
+    steps = min(5000, max(200, 10 * found.n_pairs // n_sentences))
+    values = config.model_dump(mode="json", exclude_defaults=True)
+    kept = {
+        key: value
+        for key, value in values.get("training", {}).items()
+        if key not in ("max_minutes", "final_pairs", "patience")
+    }
+    return {
+        **values,
+        "name": name,
+        "data": {**data, "cleaning": values.get("data", {}).get("cleaning", {})},
+        "vocabulary": {**values.get("vocabulary", {}), "like": run},
+        "training": {
+            **kept,
+            "start_from": run,
+            "epochs": 100,
+            "max_steps": steps,
+            "learning_rate": {
+                "peak": config.training.learning_rate.peak / 10,
+                "schedule": "linear",
+                "steps": None,
+            },
+            "validate_every": steps // 10,
+            "validation_pairs": min(1000, found.n_held_out),
+        },
+    }
+
+
+def load_run_to_fine_tune(folder: Path) -> Config:
+    """The configuration of a run that has all that a training needs to start from it.
+
+    Raises:
+        NmtError: there is no run, or a file of it is missing or damaged.
+    """
+    run = find_run(folder)
+    config = load_run_config(run)
+    find_checkpoint(run)
+    load_vocabularies(run)
+    load_tokenizers(run, config)
+    return config
+
+
+def _check_number(found: Measures, n_needed: int, purpose: str) -> None:
+    if found.n_pairs < n_needed:
+        different = " different" if found.n_read > found.n_pairs else ""
+        raise DataError(
+            f"{found.name}: has {found.n_pairs}{different} pairs; {purpose} needs at least "
+            f"{n_needed}, and better some thousands"
+        )
