@@ -302,6 +302,16 @@ def warn_if_changed(path: Path) -> None:
         )
 
 
+def refuse_edited(path: Path) -> None:
+    """Raises: DataError if there is a file that is not as nmt wrote it: it may be a user's work."""
+    with explain_read_errors(path):
+        if path.exists() and sha256_of(path) not in read_checksums(path.parent).get(path.name, []):
+            raise DataError(
+                f"{path}: is not as nmt wrote it, so it may have lines of yours; rename or delete "
+                "it, then repeat"
+            )
+
+
 def _delete(path: Path) -> None:
     """Delete a file, or a folder as far as possible; Ctrl-C waits for the end."""
     with delaying_interrupts():

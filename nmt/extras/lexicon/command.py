@@ -19,7 +19,7 @@ from nmt.data.corpus import Corpus
 from nmt.device import set_up_device
 from nmt.errors import ConfigError
 from nmt.extras.lexicon.lexicon import LEXICON_FILE, Entry, Lexicon
-from nmt.files import explain_write_errors
+from nmt.files import explain_write_errors, refuse_edited
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.folder import (
     check_same_data,
@@ -60,10 +60,12 @@ def command(
     Raises:
         CheckpointError: there is no run, or it cannot be read.
         ConfigError: the model has no attention.
-        DataError: the prepared data is missing or differs from the training data, or the lexicon
-            cannot be written.
+        DataError: the prepared data is missing or differs from the training data; the run has a
+            lexicon that a user wrote or edited; or it cannot be written.
     """
     folder, start_time = find_run(folder), time.monotonic()
+    path = folder / LEXICON_FILE
+    refuse_edited(path)
     config = load_run_config(folder)
     if config.model.attention.score == "none" and not aligner:
         raise ConfigError(
@@ -84,7 +86,7 @@ def command(
     else:
         model = load_model(folder, find_checkpoint(folder)).to(set_up_device(device))
         count_links(model.eval(), corpus, sample, links, config.seed)
-    lexicon, path = build_lexicon(links, *vocabularies), folder / LEXICON_FILE
+    lexicon = build_lexicon(links, *vocabularies)
     with explain_write_errors(path):
         lexicon.save(path)
     n_entries = sum(map(len, lexicon.entries.values()))

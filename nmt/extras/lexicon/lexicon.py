@@ -32,6 +32,7 @@ from nmt.text.vocabulary import SPECIALS, UNK, Vocabulary
 
 N_FREQUENT = 500  # target words on every shortlist, special tokens counted
 LEXICON_FILE = "lexicon.tsv"
+REMEDY = "correct it, or delete it and run `nmt lexicon` again"
 HEADER = "source\ttarget\tprobability\tcount"
 
 
@@ -67,13 +68,9 @@ class Lexicon:
     @classmethod
     def load(cls, path: Path) -> Self:
         """Raises: DataError if the file cannot be read, or a line is damaged."""
-        header, *lines = read_lines(
-            path, advice="run `nmt lexicon` again", max_bytes=MAX_TEXT_BYTES
-        ) or [""]
+        header, *lines = read_lines(path, advice=REMEDY, max_bytes=MAX_TEXT_BYTES) or [""]
         if header != HEADER:
-            raise DataError(
-                f"{path}, line 1: expected {HEADER!r}, found {header!r}; run `nmt lexicon` again"
-            )
+            raise DataError(f"{path}, line 1: expected {HEADER!r}, found {header!r}; {REMEDY}")
         entries: dict[str, list[Entry]] = {}
         for number, line in enumerate(lines, 2):
             if line.strip():
@@ -83,7 +80,7 @@ class Lexicon:
                 except ValueError:
                     raise DataError(
                         f"{path}, line {number}: expected source, target, probability and count "
-                        f"with tabs between, found {line!r}; run `nmt lexicon` again"
+                        f"with tabs between, found {line!r}; {REMEDY}"
                     ) from None
                 entries.setdefault(source, []).append(entry)
         warn_if_changed(path)

@@ -3,9 +3,8 @@
 from nmt.commands.options import DataOption, RunArgument
 from nmt.data.corpus import Corpus, restore_pairs
 from nmt.data.manifest import load_manifest, original_ranges
-from nmt.errors import DataError
 from nmt.extras.neighbors.model import NEIGHBORS_FILE, save_pairs
-from nmt.files import explain_write_errors, read_checksums, sha256_of
+from nmt.files import explain_write_errors, refuse_edited
 from nmt.run.folder import (
     check_same_data,
     find_run,
@@ -31,11 +30,7 @@ def command(folder: RunArgument = None, data: DataOption = None) -> None:
     prepared = data or config.prepared_folder
     check_same_data(folder, prepared)
     path = folder / NEIGHBORS_FILE
-    if path.exists() and sha256_of(path) not in read_checksums(folder).get(path.name, []):
-        raise DataError(
-            f"{path}: is not as nmt wrote it, so it may have pairs of yours; rename or delete it, "
-            "then repeat"
-        )
+    refuse_edited(path)
     rows = original_ranges(prepared, load_manifest(prepared))
     pairs = restore_pairs(
         Corpus.load(prepared, "train").selection(rows),

@@ -141,7 +141,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, text: str, message: str) -> Non
     with pytest.raises(DataError) as raised:
         Lexicon.load(path)
     assert str(raised.value).startswith(f"{path}, {message}")
-    assert str(raised.value).endswith("run `nmt lexicon` again")
+    assert str(raised.value).endswith("correct it, or delete it and run `nmt lexicon` again")
 
 
 SRC = Vocabulary.build({"dog": 3, "cat": 2, "sees": 1})
@@ -261,6 +261,9 @@ def test_the_lexicon_is_learned_and_used(trained: Path, tmp_path: Path, nmt: Run
     assert path.read_bytes() == before
     # A user adds a word by hand: it is translated now, not copied.
     path.write_text(path.read_text(encoding="utf-8") + "zaphod\tSafran\t1\t1\n", encoding="utf-8")
+    refused, message = nmt("lexicon", run), f"{path}: is not as nmt wrote it, so it may have lines"
+    assert (refused.status, refused.out) == (1, "")
+    assert refused.err == f"nmt: {message} of yours; rename or delete it, then repeat\n"
     (translation,) = package.load(run).translate(["Zaphod sees the dog."])
     assert translation.text == "Safran sieht den hund."
     assert [one.origin for one in translation.replaced] == ["lexicon"]

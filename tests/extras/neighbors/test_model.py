@@ -301,7 +301,7 @@ def test_pairs_that_a_user_writes_stay(trained: Path, tmp_path: Path, nmt: Run) 
     path = run / "neighbors.tsv"
     path.write_text("A dog.\tEin Hund.\n", encoding="utf-8")
     result = nmt("neighbors", run)
-    message = f"{path}: is not as nmt wrote it, so it may have pairs of yours; rename or delete it"
+    message = f"{path}: is not as nmt wrote it, so it may have lines of yours; rename or delete it"
     assert (result.status, result.out, result.err) == (1, "", f"nmt: {message}, then repeat\n")
     assert path.read_text(encoding="utf-8") == "A dog.\tEin Hund.\n"
     path.unlink()
