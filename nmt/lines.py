@@ -314,6 +314,8 @@ def read_blocks(
 ) -> Iterator[bytes]:
     """The uncompressed content in blocks that are not empty; see `read_raw_lines`."""
     with explain_read_errors(path), _explain_damage(path), path.open("rb") as file:
+        if not file.seekable():
+            raise DataError(f"{path}: is a pipe; write its content to a file and name that")
         position = 0
         for block in _unpack(path, file, member, language):
             if block:

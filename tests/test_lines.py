@@ -167,6 +167,14 @@ def test_memory_that_the_file_asks_for_is_limited(tmp_path: Path) -> None:
     assert_refused(path, r"needs too much memory to unpack; .* or with zstd without --long")
 
 
+@pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="a pipe has no name here")
+def test_a_pipe_is_called_one() -> None:
+    reading, writing = os.pipe()
+    with open(reading, "rb"), open(writing, "wb"):
+        message = "is a pipe; write its content to a file and name that"
+        assert_refused(Path(f"/dev/fd/{reading}"), message)
+
+
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = zstandard_packed(tmp_path / "a", b"text\n")
     monkeypatch.setitem(sys.modules, "zstandard", None)
