@@ -17,13 +17,13 @@ from nmt.data.corpus import Corpus, load_training_corpus
 from nmt.data.workers import peak_memory
 from nmt.device import choose_precision, set_up_device
 from nmt.model.seq2seq import parameters_by_part
-from nmt.plugins import hooks
 from nmt.report.table import sparkline
 from nmt.run.folder import build_model, check_prepared
 from nmt.run.progress import Update
 from nmt.training.loop import Training, train_step, try_gradients
 from nmt.training.loss import Loss
 from nmt.training.optimization import Moment, forcing_ratio, learning_rate
+from nmt.training.start import first_weights
 
 N_TIMED_BATCHES = 16
 SPARKLINE_WIDTH = 48  # characters
@@ -54,7 +54,7 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
         )
         torch.cuda.reset_peak_memory_stats(torch_device)
     trial = _build(part, config, torch_device)
-    notes = [line for fill in hooks("start") for line in fill(trial.model, config)]
+    notes = [note for note, _, _ in first_weights(trial.model, config)]
     lengths, n_shards = (part.src.lengths, part.tgt.lengths), training.accumulate
     plan = plan_batches(*lengths, training.batch, key=(config.seed, 0), n_shards=n_shards)
     n_positions = np.array(

@@ -91,7 +91,7 @@ def start_training(
         lexicon = LearnedLexicon.learn(config)
     torch.manual_seed(config.seed)
     model = build_model(config.prepared_folder, config).to(device)
-    origins = [*_fill(model, config, lexicon)] if is_first_start else []
+    origins = [*first_weights(model, config, lexicon)] if is_first_start else []
     training = Training.of(model, corpus, config, world)
     training.notes = [note for note, _, _ in origins]
     if is_new:
@@ -155,8 +155,17 @@ def _find_last(folder: Path, config: Config, resume: bool) -> Path | None:
     return open_checkpoints(folder, config).find("last")
 
 
-def _fill(model: Seq2Seq, config: Config, lexicon: LearnedLexicon | None) -> Iterator[Origin]:
-    """Set the first weights that are not random; yields where they come from."""
+def first_weights(
+    model: Seq2Seq, config: Config, lexicon: LearnedLexicon | None = None
+) -> Iterator[Origin]:
+    """Set the first weights that are not random; yields where they come from.
+
+    Args:
+        lexicon: learned from the training data, for a model with a lexical bias.
+
+    Raises:
+        CheckpointError, ConfigError, DataError: the training cannot start from its run.
+    """
     run, kept = config.training.start_from, ""
     parent = None if run is None else load_parent(run, config)
     for fill in hooks("start"):

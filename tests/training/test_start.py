@@ -176,10 +176,11 @@ def test_an_unsuitable_run_is_refused(nmt: Run, parent: Path, tmp_path: Path) ->
         (config, "nowhere", "training.max_steps=1", "nmt: nowhere: no run here; `nmt train"),
     ):
         sets = ("--set", f"training.start_from={run}", "--set", key)
-        result = nmt("train", "-c", path, "-o", tmp_path / "tuned", *sets)
-        assert result.status == 1
-        assert result.err.splitlines()[-1].startswith(message)
-        assert not (tmp_path / "tuned").exists()
+        for more in ([], ["--dry-run"]):
+            result = nmt("train", "-c", path, "-o", tmp_path / "tuned", *sets, *more)
+            assert result.status == 1
+            assert result.err.splitlines()[-1].startswith(message)
+            assert not (tmp_path / "tuned").exists()
 
 
 def test_a_tied_run_starts_a_tied_one(nmt: Run, parent: Path, tmp_path: Path) -> None:
