@@ -31,7 +31,6 @@ COLUMNS: dict[str, tuple[str, Callable[[Any], TableCell]]] = {
     "bytes": ("MB", lambda count: round(count / 1e6)),
     "changed": ("changed", lambda time: time[:16].replace("T", " ")),
 }
-MAX_VALUE = 40  # characters of the value of a key
 MAX_KEYS = 5  # that are listed for each run
 
 
@@ -122,9 +121,8 @@ def _difference_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _setting(key: str, value: Any) -> str:
-    """A key and its value, both shortened."""
+    """The end of a key, and its whole value: long paths may differ anywhere."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = text if len(text) <= MAX_VALUE else f"...{text[-MAX_VALUE:]}"
     return printable(f"{'.'.join(key.split('.')[-2:])}={text}")
 
 
