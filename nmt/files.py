@@ -302,14 +302,21 @@ def warn_if_changed(path: Path) -> None:
         )
 
 
+def is_as_written(path: Path) -> bool:
+    """Whether nmt wrote a file and nobody has changed it. Raises: DataError if it cannot be
+    read.
+    """
+    with explain_read_errors(path):
+        return sha256_of(path) in read_checksums(path.parent).get(path.name, [])
+
+
 def refuse_edited(path: Path) -> None:
     """Raises: DataError if there is a file that is not as nmt wrote it: it may be a user's work."""
-    with explain_read_errors(path):
-        if path.exists() and sha256_of(path) not in read_checksums(path.parent).get(path.name, []):
-            raise DataError(
-                f"{path}: is not as nmt wrote it, so it may have lines of yours; rename or delete "
-                "it, then repeat"
-            )
+    if path.exists() and not is_as_written(path):
+        raise DataError(
+            f"{path}: is not as nmt wrote it, so it may have lines of yours; rename or delete it, "
+            "then repeat"
+        )
 
 
 def _delete(path: Path) -> None:

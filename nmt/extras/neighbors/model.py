@@ -6,6 +6,7 @@ of these pairs is a value. Its key is the vector that the model's readout gives 
 teacher forcing.
 """
 
+import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,10 +23,11 @@ from nmt.config.section import key_of
 from nmt.data.batches import plan_batches, read_batches
 from nmt.data.corpus import Corpus, Sequences, encode_pairs
 from nmt.data.reading import Pair
+from nmt.data.tables import Dialect, find_dialect
 from nmt.decoding.ensemble import Member
 from nmt.errors import ConfigError, DataError
 from nmt.extras.neighbors.keys import NeighborsConfig
-from nmt.files import warn_if_changed, write_recorded
+from nmt.files import is_as_written, warn_if_changed, write_recorded
 from nmt.lines import read_lines
 from nmt.model.interface import StepOutput, TranslationModel
 from nmt.model.seq2seq import Seq2Seq
@@ -49,21 +51,30 @@ def save_pairs(path: Path, pairs: Iterable[Pair]) -> None:
 
 
 def load_pairs(path: Path) -> list[Pair]:
-    """The pairs of a table, which nmt or a user has written; the header line may be missing.
+    """The pairs of a table, which nmt or a user has written; the header line may be missing, and
+    cells may be in quotation marks, as spreadsheets write them.
 
     Raises:
         DataError: the file cannot be read, has no pairs, or a line is none (the message names it).
     """
     pairs: list[Pair] = []
-    for number, line in enumerate(read_lines(path, advice=ADVICE, max_bytes=MAX_BYTES), 1):
-        if line.strip() and (number, line) != (1, HEADER):
-            src, tab, tgt = line.partition("\t")
-            if not tab or not src.strip() or not tgt.strip() or "\t" in tgt:
+    lines = read_lines(path, advice=ADVICE, max_bytes=MAX_BYTES)
+    dialect = Dialect("\t", is_quoted=False)
+    if lines and not is_as_written(path):
+        dialect = find_dialect(path, None, dialect.delimiter)
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                cells = dialect.cells(line)
+            except csv.Error:
+                cells = []
+            if len(cells) != 2 or not all(map(str.strip, cells)):
                 raise DataError(
                     f"{path}, line {number}: expected a source and a target with a tab "
                     f"between, found {line!r}"
                 )
-            pairs.append((src, tgt))
+            if (number, "\t".join(cells)) != (1, HEADER):
+                pairs.append((cells[0], cells[1]))
     if not pairs:
         raise DataError(f"{path}: has no pairs; {ADVICE}")
     warn_if_changed(path)

@@ -2,6 +2,7 @@
 and errors.
 """
 
+import csv
 import shutil
 import zipfile
 from collections.abc import Sequence
@@ -322,6 +323,16 @@ def test_a_table_that_a_user_writes(
     assert load_pairs(path) == [("A dog.", "Ein Hund."), ("A cat.", "Eine Katze.")]
 
 
+def test_cells_in_quotation_marks_are_text_without_them(tmp_path: Path) -> None:
+    path = tmp_path / "neighbors.tsv"
+    pairs = [('He said "no".', "Er sagte nein."), ("A dog.", 'Der "Hund", ja.')]
+    save_pairs(path, [('"No," he said.', '"Nein", sagte er.')])  # marks that nmt wrote are text
+    assert load_pairs(path) == [('"No," he said.', '"Nein", sagte er.')]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter="\t").writerows([HEADER.split("\t"), *pairs])
+    assert load_pairs(path) == pairs
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
@@ -334,8 +345,8 @@ def test_a_table_that_a_user_writes(
             "line 4: expected a source and a target with a tab between, found 'c'",
         ),
         (
-            f"{HEADER}\na\tb\tc\n",
-            "line 2: expected a source and a target with a tab between, found 'a\\tb\\tc'",
+            f"{HEADER}\na\t\tc\n",
+            "line 2: expected a source and a target with a tab between, found 'a\\t\\tc'",
         ),
         (
             f"{HEADER}\n\tb\n",
