@@ -38,6 +38,8 @@ from nmt.files import (
 )
 from nmt.text.tokenizers import SIDES
 
+LISTED = 3  # line numbers on the screen, for each reason; the manifest has more
+
 
 def command(
     config: ConfigOption,
@@ -200,6 +202,7 @@ def summary(manifest: dict[str, Any]) -> str:
     counts = manifest["counts"]
     rows = [
         ("pairs read", f"{counts['read']:,}"),
+        *_form_rows(manifest.get("read_as", {})),
         ("dropped", _counts_by_name(counts["dropped"], counts["unreadable_lines"])),
         ("kept", f"{counts['kept']:,}"),
         *_source_rows(counts),
@@ -252,9 +255,17 @@ def _source_rows(counts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         )
 
 
-def _counts_by_name(numbers: dict[str, int], lines: dict[str, list[int]]) -> str:
+def _form_rows(forms: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """What the rows of the sources have; by name, where they differ."""
+    if len(set(forms.values())) == 1:
+        yield "read as", next(iter(forms.values()))
+    elif forms:
+        yield "read as", "; ".join(f"{name}: {form}" for name, form in forms.items())
+
+
+def _counts_by_name(numbers: dict[str, int], lines: dict[str, list[int | str]]) -> str:
     places = {
-        name: f" (line {', '.join(map(str, listed))}{' ...' * (numbers[name] > len(listed))})"
+        name: f" (at {', '.join(map(str, listed[:LISTED]))}{' ...' * (numbers[name] > LISTED)})"
         for name, listed in lines.items()
     }
     parts = [f"{count:,} {name}{places.get(name, '')}" for name, count in numbers.items() if count]

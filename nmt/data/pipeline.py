@@ -74,7 +74,9 @@ def run_pipeline(job: Job) -> dict[str, Any]:
 
     Returns:
         counts: pairs `read` and `kept`, `dropped` by reason; sentences `repaired`, by repair; the
-            first `unreadable_lines`, by reason; and `sources`, if they have names.
+            first lines that were dropped, by reason (`unreadable_lines`: others have no pair that
+            can be used either); and `sources`, if they have names.
+        read_as: what the rows of each source have.
         splits: pairs and tokens of each. overlap: sentences that two of them share.
         naive_leak: the part of the test pairs that a random split would leak; None if there was
             nothing to split.
@@ -115,6 +117,7 @@ def run_pipeline(job: Job) -> dict[str, Any]:
         counts["sources"] = _count_by_source(sources, splits, is_kept)
     return {
         "counts": counts,
+        "read_as": {source.name: source.form for source in [*sources, *held_out.values()]},
         "splits": {
             name: {"pairs": len(split), **token_counts[name]} for name, split in splits.items()
         },
@@ -139,9 +142,9 @@ def _read_sources(job: Job) -> tuple[Pairs, list[Source], dict[str, Source]]:
         def read(
             key: str, config: SourceConfig, cleaning: CleaningConfig | None, output: Pairs
         ) -> Source:
-            start = len(output)
+            start, opened = len(output), open_source(config, job.files[key], languages)
             tally = read_pairs(
-                open_source(config, job.files[key], languages),
+                opened,
                 cleaning,
                 job.workers,
                 output,
@@ -149,7 +152,9 @@ def _read_sources(job: Job) -> tuple[Pairs, list[Source], dict[str, Source]]:
                 languages=languages,
                 target_first=data.split.direction == data.opposite_direction,
             )
-            return Source(key.removeprefix("sources."), output, slice(start, len(output)), tally)
+            form = " or ".join(dict.fromkeys(source.expected for source in opened))
+            name, part = key.removeprefix("sources."), slice(start, len(output))
+            return Source(name, output, part, tally, form)
 
         pairs = Pairs(job.scratch / "source.tsv")
         sources = [

@@ -47,7 +47,7 @@ from nmt.lines import CONVERT
 from nmt.text.tokenizers import normalize_and_report
 
 CHUNK_ROWS = 4096  # rows per task of a worker
-MAX_LISTED = 10  # line numbers in the report, for each kind of unreadable row
+MAX_LISTED = 10  # line numbers, for each reason
 
 # Why pairs are dropped, in the order of the report. The last two reasons need all pairs.
 EMPTY_SOURCE = "empty source"
@@ -70,6 +70,7 @@ MISSING = {
     *("nan", "-nan", "none", "null", "(null)", "undefined", "nat", "\\n", "n/a", "<na>"),
     *("#na", "#n/a", "#n/a n/a", "#value!", "#ref!", "#name?", "1.#ind", "1.#qnan"),
 }
+LONGEST_MISSING = max(map(len, MISSING))
 
 # Added to both lengths, so that short pairs may differ more.
 RATIO_SLACK = 10
@@ -98,6 +99,8 @@ def no_translation(text: str, other: str) -> str | None:
     """Why `text` is no translation of `other`: it stands for a missing one. None if it may be one:
     "null" is German for "zero", and "%" for "per cent".
     """
+    if len(text) > LONGEST_MISSING and text[0].isalnum():  # most texts; this is faster
+        return None
     if text == "NA" or text.lower() in MISSING:
         return MISSING_VALUE if _is_phrase(other, n_words=4) else None
     if any(map(str.isalnum, text)) or not any(map(str.isalnum, other)):
@@ -117,7 +120,7 @@ class Tally:
 
     Attributes:
         read: rows. dropped: pairs, by reason. repaired: sentences, by repair.
-        lines: the first line numbers of unreadable rows, by reason; with the name of the file if
+        lines: the first line numbers of what is dropped, by reason; with the name of the file if
             there are several.
         first_problem: what is wrong with the first row that can be decoded but has no pair.
         non_ascii: decoded rows that are not only ASCII.
@@ -129,6 +132,12 @@ class Tally:
     lines: dict[str, list[int | str]] = field(default_factory=dict)
     first_problem: str | None = None
     non_ascii: int = 0
+
+    def drop(self, reason: str, line: int) -> None:
+        """Count the pair of a line as dropped."""
+        self.dropped[reason] += 1
+        if self.dropped[reason] <= MAX_LISTED:
+            self.lines.setdefault(reason, []).append(line)
 
     def add(self, other: "Tally", name: str | None = None) -> None:
         """Add the counts of `other`. name: of its file or source, to stand before line numbers."""
@@ -295,7 +304,7 @@ def clean_rows(
         (src, src_repairs), (tgt, tgt_repairs) = map(normalize_and_report, pair)
         reason = drop_reason(src, tgt, config) if config else None
         if reason:
-            tally.dropped[reason] += 1
+            tally.drop(reason, line)
             continue
         tally.repaired.update(src_repairs)
         tally.repaired.update(tgt_repairs)
@@ -330,19 +339,23 @@ def _decode(source: PairSource, row: RawRow, line: int, tally: Tally, strict: bo
         raise DataError(
             f"{source.name}: {problem}; dev and test sets are used whole, so fix the {source.unit}"
         )
-    tally.dropped[reason] += 1
-    tally.lines[reason] = [*tally.lines.get(reason, []), line][:MAX_LISTED]
+    tally.drop(reason, line)
     return None
 
 
 @dataclass(frozen=True)
 class Source:
-    """A source that has been read. part: the indices of its pairs among `pairs`."""
+    """A source that has been read.
+
+    Attributes:
+        part: the indices of its pairs among `pairs`. form: what its rows have.
+    """
 
     name: str
     pairs: Pairs
     part: slice
     tally: Tally
+    form: str
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,11 @@ def test_every_pair_is_accounted_for(tmp_path: Path, table: Path) -> None:
         "exact duplicate": 1,
         "beyond max_pairs": 88,
     }
-    assert counts["unreadable_lines"] == {"too few columns": [589], "undecodable": [590]}
+    assert counts["unreadable_lines"] == {
+        "too few columns": [589],
+        "undecodable": [590],
+        "empty source": [591],
+    }
     assert counts["repaired"] == {"control characters": 0, "white space": 1, "Unicode NFC": 0}
     assert counts["read"] == counts["kept"] + sum(counts["dropped"].values()) == 592
     assert counts["kept"] == sum(split["pairs"] for split in manifest["splits"].values()) == 500
@@ -201,6 +205,11 @@ def test_dev_and_test_files_are_used_whole_and_their_overlap_is_reported(tmp_pat
         f"{name}.{end}" for name in sets for end in ("en", "de")
     ]
     assert "1 between the splits: train-dev 1 source, 0 target" in prepare.summary(manifest)
+    assert "read as             a line in each file\n" in prepare.summary(manifest)
+    table = {"source": "2 columns", "dev": manifest["read_as"]["dev"]}
+    assert "read as             source: 2 columns; dev: a line in each file\n" in prepare.summary(
+        {**manifest, "read_as": table}
+    )
     assert len(Corpus.load(tmp_path / "toy", "dev").tgt[1]) == 0
 
 
@@ -210,6 +219,7 @@ def test_the_summary_is_a_short_table(toy: Toy) -> None:
     assert max(map(len, text.splitlines())) < 132
     for part in (
         "pairs read          588",
+        "read as             2 columns separated by tabs",
         "shared sentences    0 between the splits",
         "would leak a training sentence into",
         "best possible BLEU  100.00",
@@ -306,7 +316,7 @@ def test_a_bad_line_of_a_part_is_named_with_its_file(tmp_path: Path) -> None:
     source = {"format": "manythings", "path": [str(path) for path in paths]}
     manifest = prepare.run(configure(Path(), data={"source": source}), tmp_path / "toy")
     assert manifest["counts"]["unreadable_lines"] == {"too few columns": [f"{paths[1]}:201"]}
-    assert f"(line {paths[1]}:201)" in prepare.summary(manifest)
+    assert f"(at {paths[1]}:201)" in prepare.summary(manifest)
 
 
 def test_sources_without_shares_are_one_corpus(tmp_path: Path, toy: Toy) -> None:
