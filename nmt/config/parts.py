@@ -132,11 +132,12 @@ OUTPUTS = _table(
     },
 )
 
-# text: how the schema describes it. learned: from the training data, with `tokenizer.size`.
+# text: how the schema describes it. whole: tokens are whole words. learned: from the training
+# data, with `tokenizer.size`.
 TOKENIZERS = _table(
     "tokenizers",
     {
-        "words": Part("nmt.text.tokenizers:WordTokenizer", text="words (spaCy)"),
+        "words": Part("nmt.text.tokenizers:WordTokenizer", text="words (spaCy)", whole=True),
         "bpe": Part(
             "nmt.text.tokenizers:SubwordTokenizer", text="bpe (SentencePiece)", learned=True
         ),

@@ -33,6 +33,7 @@ from nmt.training.optimization import (
     forcing_ratio,
     learning_rate,
 )
+from nmt.training.rare_words import RareWords, draw
 
 START = Progress()
 T = TypeVar("T")
@@ -198,6 +199,7 @@ class Training:
 
     Attributes:
         averaged: a moving average of the model, which is validated and saved in its place.
+        rare_words: that are sometimes shown as `<unk>`.
         progress: where the training begins. notes: what the user should know of its start.
     """
 
@@ -206,6 +208,7 @@ class Training:
     model: Seq2Seq
     optimizer: Optimizer
     averaged: AveragedModel | None = None
+    rare_words: RareWords | None = None
     world: World = SINGLE_PROCESS
     progress: Progress = START
     notes: Sequence[str] = ()
@@ -219,7 +222,8 @@ class Training:
         if config.training.moving_average:
             averaged = AveragedModel(model, multi_avg_fn=averaging_function(config.training))
         optimizer = build_optimizer(model, config.training)
-        return cls(config, corpus, model, optimizer, averaged, world)
+        rare_words = RareWords.find(corpus, config)
+        return cls(config, corpus, model, optimizer, averaged, rare_words, world)
 
     @property
     def device(self) -> torch.device:
@@ -317,6 +321,7 @@ def updates(training: Training) -> Iterator[Update]:
     """
     config, corpus, world = training.config, training.corpus, training.world
     progress, accumulate = training.progress, config.training.accumulate
+    rare = training.rare_words
     step, first_batch = progress.step, progress.batch
     n_shards, first_shard = world.size * accumulate, world.rank * accumulate
     epochs = range(progress.epoch, config.training.epochs)
@@ -329,12 +334,18 @@ def updates(training: Training) -> Iterator[Update]:
             key=part.key(config.seed),
             n_shards=n_shards,
         )
+        is_drawn = draw(len(sentences), part.key(config.seed))
         for batch in range(first_batch, len(plan)):
             step += 1
             shards = shard(plan[batch], n_shards)[first_shard : first_shard + accumulate]
-            # A small batch leaves some of them empty.
-            read = read_batches(sentences, [pairs for pairs in shards if len(pairs)])
-            micro_batches = [micro_batch.to(training.device) for micro_batch in read]
+            shards = [pairs for pairs in shards if len(pairs)]  # a small batch leaves some empty
+            micro_batches = [*read_batches(sentences, shards)]
+            if rare is not None:
+                micro_batches = [
+                    rare.hide(micro_batch, is_drawn[pairs])
+                    for micro_batch, pairs in zip(micro_batches, shards, strict=True)
+                ]
+            micro_batches = [micro_batch.to(training.device) for micro_batch in micro_batches]
             pairs = indices[plan[batch]]
             yield Update(
                 step, part.epoch, part.index, batch, part.n_parts, len(plan), pairs, micro_batches

@@ -94,6 +94,8 @@ def start_training(
     origins = [*first_weights(model, config, lexicon)] if is_first_start else []
     training = Training.of(model, corpus, config, world)
     training.notes = [note for note, _, _ in origins]
+    if is_first_start and training.rare_words is not None:
+        training.notes = [*training.notes, *training.rare_words.notes]
     if is_new:
         create_run(folder, config, config.prepared_folder)
     elif world.is_first:

@@ -65,7 +65,8 @@ def plan(
         patch.setattr(data_batches, "PART_PAIRS", 24)
         patch.setattr(data_batches, "RANGE_PAIRS", 4)
         training = Training.of(make_model(config), corpus, config, world)
-        return [*updates(replace(training, progress=progress))]
+        # Each word names its pair, so none is hidden.
+        return [*updates(replace(training, progress=progress, rare_words=None))]
 
 
 def contents(planned: list[Update]) -> list[dict[str, Any]]:
