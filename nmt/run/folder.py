@@ -169,6 +169,8 @@ def find_run(folder: Path | None) -> Path:
     if folder is not None:
         if folder.is_file():
             raise CheckpointError(f"{folder}: is a file; name the folder of a run")
+        if (folder / MODEL_FILE).is_file() and not holds_run(folder):
+            raise CheckpointError(f"{folder}: is a checkpoint; name the folder of its run")
         if not holds_run(folder):
             raise CheckpointError(
                 f"{folder}: no run here; `nmt train -c CONFIG -o {folder}` creates one"

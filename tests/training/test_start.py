@@ -174,6 +174,12 @@ def test_an_unsuitable_run_is_refused(nmt: Run, parent: Path, tmp_path: Path) ->
             f"{tmp_path / 'child'}; prepare it with vocabulary.like: {parent}",
         ),
         (config, "nowhere", "training.max_steps=1", "nmt: nowhere: no run here; `nmt train"),
+        (
+            config,
+            find_checkpoint(parent),
+            "training.max_steps=1",
+            f"nmt: {find_checkpoint(parent)}: is a checkpoint; name the folder of its run",
+        ),
     ):
         sets = ("--set", f"training.start_from={run}", "--set", key)
         for more in ([], ["--dry-run"]):
