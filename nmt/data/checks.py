@@ -52,7 +52,13 @@ SCRIPTS = {
 }
 
 # Languages whose frequent words are those of another one, in spaCy's lists.
-SAME_WORDS = {"sr": "hr", "bs": "hr", "sh": "hr", "no": "nb", "nn": "nb", "gl": "pt", "yi": "he"}
+SAME_WORDS = {"sr": "hr", "bs": "hr", "sh": "hr", "no": "nb", "nn": "nb", "gl": "pt"}
+SAME_WORDS |= {"yi": "he", "dz": "bo"}
+# Codes of ISO 639-1 that Python's list of locales lacks.
+OTHER_CODES = (
+    "ab ae av ay ba bh bm ch co cr cu fj gn ho hz ie ii io jv kg ki kj kr kv la lu mh na nd ng nv "
+    "oj pi qu rm rn sg sn su tw ty vo za"
+)
 MIN_SHARE = 0.07  # of a side that is in another language, for a warning
 
 # Signs that a text is not as people write it: what, pattern, least part of the sentences, remedy.
@@ -79,6 +85,7 @@ NOT_RAW = (
 EMPTY = np.frombuffer(fingerprint(""), "<u8")[0]
 
 _WORD, _LETTERS = re.compile(r"\w{3,}|\d+"), re.compile(rf"(?:(?![\d_])[{WORD_CHARACTERS}])+")
+_PLACEHOLDER = re.compile(r"%[\w().$*#-]*")  # "s" and "d" are words of many languages
 
 Pair = tuple[str, str]
 
@@ -218,10 +225,13 @@ def find_other_language(texts: Sequence[str], language: str) -> tuple[str, float
     votes = Counter(chain.from_iterable(_other_languages(text, language) for text in texts))
     guess, count = votes.most_common(1)[0] if votes else ("", 0)
     own = SAME_WORDS.get(language, language)
-    if own not in SCRIPTS.values() and guess not in SCRIPTS.values():
-        # Few words say little; the words of a language without a list may be those of a relative.
-        is_code = len(own) == 3 or any(re.match(rf"{own}(_|$)", name) for name in locale_alias)
-        if len(function_words(own)) < 50 and is_code:
+    if own not in SCRIPTS.values() and len(function_words(own)) < 50:
+        # Few words say little; the words of a language without a list may be those of a relative,
+        # and a code of three letters may be another one for the same language.
+        is_code = own in OTHER_CODES.split() or any(
+            re.match(rf"{own}(_|$)", name) for name in locale_alias
+        )
+        if len(own) == 3 or (is_code and guess not in SCRIPTS.values()):
             return guess, 0
     share = count / max(1, len(texts))
     return guess, share if count >= 10 and share >= MIN_SHARE else 0
@@ -245,7 +255,7 @@ def _other_languages(text: str, language: str) -> set[str]:
         return {"ja" if n_kana > 0.2 * n_chinese else SCRIPTS[most]}
     counts = Counter(
         code
-        for word in set(_LETTERS.findall(text.lower()))
+        for word in set(_LETTERS.findall(_PLACEHOLDER.sub("", text.lower())))
         for code in _languages_by_stop_word().get(word, ())
     )
     n_own = max(counts[language], counts[own])
@@ -300,20 +310,20 @@ def check_vocabulary(side: str, n_tokens: int, coverage: float) -> None:
 
 def check_subwords(vocabularies: Mapping[Side, Vocabulary], size: int) -> None:
     """Warn if most learned pieces are too rare in the training data to be learned."""
-    counts = {
-        side: [*zip(each, each.counts, strict=True)][4:] for side, each in vocabularies.items()
-    }
-    for side, pieces in counts.items():
-        n_rare = sum(count < 3 for _, count in pieces)
-        # All characters are pieces; for more, ten tokens each: a guess that few are then rare.
-        n_characters = max(len({*chain(*dict(each))}) for each in counts.values())
-        better = max(1.3 * n_characters, sum(count for _, count in pieces) / 10)
-        if n_rare > len(pieces) / 2 and better < 0.9 * len(pieces):
+    # All characters are pieces; for more, ten tokens each: a guess that few are then rare.
+    n_characters = max(len({*chain(*[*each][4:])}) for each in vocabularies.values())
+    n_tokens = min(sum(each.counts[4:]) for each in vocabularies.values())
+    better = math.ceil(max(1.3 * n_characters, n_tokens / 10) / 10) * 10
+    for side, vocabulary in vocabularies.items():
+        counts = vocabulary.counts[4:]
+        n_rare = sum(count < 3 for count in counts)
+        if n_rare > len(counts) / 2 and better < 0.9 * size:
             _warn(
                 f"tokenizer.size: {size:,} is too large for this data: {n_rare:,} of the "
-                f"{len(pieces):,} {side} subwords occur fewer than three times in the training "
-                f"data; set it to about {math.ceil(better / 10) * 10:,}"
+                f"{len(counts):,} {side} subwords occur fewer than three times in the training "
+                f"data; set it to about {better:,}"
             )
+            break
 
 
 def count_words(text: str, languages: tuple[str, str]) -> tuple[int, int]:

@@ -24,6 +24,7 @@ from nmt.data.reading import Pairs as PairsFile
 from nmt.data.reading import read_pairs
 from nmt.data.workers import Workers, start_workers
 from nmt.errors import DataError, NmtWarning
+from nmt.text.tokenizers import SIDES
 from nmt.text.vocabulary import Vocabulary
 
 Pairs = list[tuple[str, str]]
@@ -123,6 +124,10 @@ def test_a_part_in_another_language_gives_a_warning(sample: Pairs) -> None:
         ("zh", "Zorvex Tilda Pro 优の 黑"),
         ("de", "Zorvex Tilda Pro A25 Ladegerät schwarz"),
         ("gl", "Teño que ir á casa agora porque os nenos me agardan."),
+        ("jpn", "これは私の新しい本です。"),
+        ("dz", "ང་ཁྱིམ་ནང་འགྱོ་དོ།"),
+        ("co", "Ùn sò micca s'ella hè in casa o in paese, ma a vecu dumane."),
+        ("kg", "%s ka i nkumbu a %d ko"),
     ],
 )
 def test_names_in_other_letters_are_no_other_language(language: str, text: str) -> None:
@@ -158,6 +163,12 @@ def test_subwords_that_are_too_rare_give_a_warning() -> None:
         NmtWarning, match=r"tokenizer\.size: 8,000 is too .*64 of .* tgt .* about 20"
     ):
         check_subwords({"src": frequent, "tgt": rare}, 8000)
+    # Nearly all pieces are characters, as in a short Chinese text: only the size tells.
+    chinese = Vocabulary([*map(chr, range(0x4E00, 0x4E40))], [0, *[1] * 64])
+    with pytest.warns(NmtWarning, match=r"64 of the 64 src .* about 90") as record:
+        check_subwords(dict.fromkeys(SIDES, chinese), 8000)
+    assert len(record) == 1
+    check_subwords({"src": chinese, "tgt": chinese}, 90)
 
 
 def sources(shared_data: Path, root: Path, src: str, tgt: str) -> Iterator[PairSource]:
