@@ -36,7 +36,7 @@ MAX_LINE_BYTES = 1 << 24  # a file with longer lines is not text
 MAX_ZEROS = 0.05  # share of zero bytes; damaged text has a few
 # The first bytes of packed files.
 MARKS = {
-    b"PK": ".zip",
+    b"PK\x03\x04": ".zip",
     b"\x1f\x8b": ".gz",
     b"BZh": ".bz2",
     b"\xfd7zXZ\0": ".xz",
@@ -279,6 +279,8 @@ def _to_utf8(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
         start += block
     mark = next(filter(start.startswith, ENCODINGS), b"")
     encoding = ENCODINGS.get(mark, "utf-8")
+    if suffix := _packed_as(start):
+        raise DataError(f"{name}: is compressed ({suffix}); unpack it first")
     if encoding == "utf-8":
         if start.count(0) > 2 + MAX_ZEROS * len(start):
             raise DataError(f"{name}: is UTF-16 or no text; save it as UTF-8 text")
@@ -329,8 +331,7 @@ def _unpack(path: Path, file: BinaryIO, member: str | None, language: str) -> It
     start = file.read(8)
     file.seek(0)
 
-    marked = (suffix for mark, suffix in MARKS.items() if start.startswith(mark))
-    suffix = next(marked, path.suffix.lower() if start else "")
+    suffix = _packed_as(start) or (path.suffix.lower() if start else "")
     if suffix == ".zip":
         with (
             zipfile.ZipFile(file) as archive,
@@ -355,6 +356,11 @@ def _unpack(path: Path, file: BinaryIO, member: str | None, language: str) -> It
             yield from _unpack_frames(file, lambda: ZstdDecompressor().decompressobj())
     else:
         yield from _blocks(file)
+
+
+def _packed_as(start: bytes) -> str:
+    """The usual suffix of a file that begins so, if it is packed; otherwise empty."""
+    return next((suffix for mark, suffix in MARKS.items() if start.startswith(mark)), "")
 
 
 def _blocks(file: IO[bytes] | BufferedIOBase) -> Iterator[bytes]:

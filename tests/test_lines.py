@@ -138,6 +138,20 @@ def test_compressed_files_are_read_under_any_name(tmp_path: Path, pack: Packer) 
     assert list(read_raw_lines(path.rename(tmp_path / "download"))) == LINES
 
 
+@pytest.mark.parametrize("pack", PACKERS)
+def test_what_is_not_unpacked_is_called_packed(tmp_path: Path, pack: Packer) -> None:
+    path = pack(tmp_path / "deu.txt", LINES[1])
+    with pytest.raises(DataError, match=r": is compressed \(\.\w+\); unpack it first"):
+        read_lines(path)
+    with path.open("rb") as file, pytest.raises(DataError, match="x: is compressed"):
+        list(stream_lines(file, "x"))
+
+
+def test_a_text_may_begin_as_the_name_of_a_format(tmp_path: Path) -> None:
+    path = plain(tmp_path / "deu.txt", b"PKWs sind teuer.\n")
+    assert read_lines(path) == [*read_text_lines(path)] == ["PKWs sind teuer."]
+
+
 @pytest.mark.parametrize("pack", [pack for pack in PACKERS if pack is not zipped])
 def test_compressed_files_may_be_joined(tmp_path: Path, pack: Packer) -> None:
     content = pack(tmp_path / "a", b"\n".join(LINES) + b"\n").read_bytes()

@@ -73,6 +73,12 @@ NOT_RAW = (
     ("marks of SentencePiece", r"(?:^| )▁", 0.02, "join it with `sed 's/ //g; s/▁/ /g'`"),
     ("marks of the OpenNMT tokenizer", "￭", 0.02, "join it with `sed 's/ *￭ *//g'`"),
     ("marks of WordPiece", r"\S ##\w", 0.02, "join it with `sed 's/ ##//g'`"),
+    (
+        "quotation marks with backslashes",
+        r'\\"',
+        0.02,
+        "write marks as they are, or in a cell in quotation marks doubled",
+    ),
     ("marks of the ends of words", "</w>", 0.02, "join it with `sed 's/ //g; s#</w># #g'`"),
     (
         "words split by a tokenizer",

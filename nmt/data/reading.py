@@ -9,6 +9,7 @@ stays the same, pairs of a source that needs more are repeated, and of a source 
 random part is taken.
 """
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,7 +43,7 @@ from nmt.data.splitting import (
     sentence_key,
 )
 from nmt.data.workers import Workers, chunked
-from nmt.errors import DataError
+from nmt.errors import DataError, NmtWarning
 from nmt.lines import CONVERT
 from nmt.text.tokenizers import normalize_and_report
 
@@ -253,12 +254,15 @@ def read_pairs(
             sample += map(_to_pair, chunk.lines.split("\n")[:-1:step])
             while len(sample) > 2000:
                 sample, step = sample[::2], 2 * step
-        n_undecodable = tally.dropped[UNDECODABLE]  # a few damaged rows are only dropped
-        if n_undecodable >= 5 and n_undecodable > tally.non_ascii:
-            raise DataError(
+        n_undecodable = tally.dropped[UNDECODABLE]
+        if n_undecodable > tally.non_ascii:  # not only a few damaged rows among others
+            problem = (
                 f"{source.name}: not UTF-8 in {n_undecodable:,} rows (the first: line "
                 f"{tally.lines[UNDECODABLE][0]}); {CONVERT}"
             )
+            if n_undecodable >= 5:
+                raise DataError(problem)
+            warnings.warn(problem, NmtWarning, stacklevel=2)
         total.add(tally, source.name if len(sources) > 1 else None)
     n_others = len(sources) - 1
     name = f"{sources[0].name} and {n_others} more files" if n_others else sources[0].name
@@ -336,9 +340,8 @@ def _decode(source: PairSource, row: RawRow, line: int, tally: Tally, strict: bo
         tally.read -= pair is None
         return pair
     if strict:
-        raise DataError(
-            f"{source.name}: {problem}; dev and test sets are used whole, so fix the {source.unit}"
-        )
+        remedy = CONVERT if reason == UNDECODABLE else f"fix the {source.unit}"
+        raise DataError(f"{source.name}: {problem}; dev and test sets are used whole, so {remedy}")
     tally.drop(reason, line)
     return None
 

@@ -1,5 +1,6 @@
 """nmt.data.reading: each row is counted, and kept or dropped for a reason."""
 
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from nmt.data.formats import TableSource, open_source
 from nmt.data.reading import Pairs, Tally, clean_rows, read_pairs
 from nmt.data.tables import Dialect
 from nmt.data.workers import Workers, start_workers
-from nmt.errors import DataError
+from nmt.errors import DataError, NmtWarning
 from nmt.text import tokenizers
 
 TABS = Dialect("\t", is_quoted=False, n_columns=2)
@@ -157,6 +158,16 @@ def test_the_place_of_swapped_languages_is_named(
         read(right * 150 + swapped * 100, languages=("en", "de"))
 
 
+def test_few_rows_in_a_code_page_give_a_warning_unless_others_are_in_utf8(read: Reader) -> None:
+    row = "Grüße.\tGreetings.\n"
+    ascii_rows, bad = b"Hi.\tHallo!\n" * 9, row.encode("cp1252")
+    with pytest.warns(NmtWarning, match=r"not UTF-8 in 1 rows \(the first: line 10\); .*iconv"):
+        read(ascii_rows + bad)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read(ascii_rows + bad + row.encode())
+
+
 def test_a_header_without_rows_is_refused(tmp_path: Path, workers: Workers) -> None:
     path = tmp_path / "table.tsv"
     path.write_bytes(b"en\tde\n")
@@ -169,13 +180,12 @@ def test_a_header_without_rows_is_refused(tmp_path: Path, workers: Workers) -> N
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (b"\xff\tx", r"is not UTF-8 \(invalid start byte at byte 1\)"),
-        (b"x", "has 1 column, expected 2 columns separated by tabs"),
+        (b"\xff\tx", r"is not UTF-8 \(invalid start byte at byte 1\); .* so save it as UTF-8"),
+        (b"x", "has 1 column, expected 2 columns separated by tabs; .* so fix the line$"),
     ],
 )
 def test_an_unreadable_row_of_a_dev_or_test_set_is_refused(
     read: Reader, row: bytes, message: str
 ) -> None:
-    message = rf"table\.tsv: line 2 {message}; dev and test sets are used whole, so fix the line$"
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=rf"table\.tsv: line 2 {message}"):
         read(b"Hi.\tHallo!\n" + row, rules=None)

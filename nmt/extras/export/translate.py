@@ -621,7 +621,9 @@ def main() -> None:
         advice = "the memory is too small; try a smaller --beam, or fewer --threads"
         sys.exit(f"translate.py: {str(error) or advice}")
     except UnicodeDecodeError as error:
-        sys.exit(f"translate.py: {options.file or 'stdin'}: not UTF-8 ({error.reason})")
+        sys.exit(
+            f"translate.py: {options.file or 'stdin'}: not UTF-8 ({error.reason}); save it as UTF-8"
+        )
     except OSError as error:
         sys.exit(f"translate.py: {error.filename or 'input or output'}: {error.strerror}")
     except KeyboardInterrupt:
@@ -634,8 +636,10 @@ def read_lines(path: Path | None) -> Iterator[list[str]]:
         sys.stdin.fileno() if path is None else path, encoding="utf-8-sig", newline="\n"
     ) as file:
         size = 1 if file.isatty() else LINES_AT_ONCE
-        while lines := [line.rstrip("\r\n") for line in islice(file, size)]:
-            yield lines
+        while lines := [*islice(file, size)]:
+            if len(lines) == 1 and not lines[0].endswith("\n"):  # perhaps all lines end with \r
+                lines = lines[0].removesuffix("\r").split("\r")
+            yield [line.rstrip("\r\n") for line in lines]
 
 
 if __name__ == "__main__":

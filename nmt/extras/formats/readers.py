@@ -21,9 +21,13 @@ MAX_ARRAY_BYTES = 1 << 28  # of a JSON array, which is read as a whole
 # Elements within a sentence of TMX that hold no text.
 INLINE_CODES = ("bpt", "ept", "ph", "it", "ut", "sub")
 # Places of elements within a sentence. Such as a line break, they stand between words that have no
-# space there; not between a word and its punctuation or quotation marks.
+# space there; not between a word and its punctuation or quotation marks, and not in Thai, Khmer,
+# Japanese or Chinese.
 PLACE = "\0"  # never in XML
-BETWEEN_WORDS = re.compile(r"""(?<=[^\s\0(\[{«“„‘¿¡"'’-])\0+(?=[^\s\0.,;:!?…%)\]}»”’"'-])""")
+NO_SPACES = "\u0e00-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff"
+BETWEEN_WORDS = re.compile(
+    rf"""(?<=[^{NO_SPACES}\s\0(\[{{«“„‘¿¡"'’-])\0+(?=[^\s\0.,;:!?…%)\]}}»”’"'-])"""
+)
 XML_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
@@ -117,7 +121,7 @@ class JsonLinesSource(PairSource):
 
     @property
     def expected(self) -> str:
-        return f"a JSON object with {self.keys[0]} and {self.keys[1]}"
+        return f"a JSON object with {self.keys[0]} and {self.keys[1]} in each {self.unit}"
 
     def rows(self, advance: Callable[[int], object] = ignore_progress) -> Iterator[RawRow]:
         return ((line,) for line in read_raw_lines(self.path, self.member, advance=advance))
@@ -245,7 +249,9 @@ def _texts(batch: Any, name: str) -> list[bytes]:
 
 @dataclass(frozen=True)
 class TmxSource(PairSource):
-    """A translation memory. Of languages with a region ("de-AT"), the first that fits is taken."""
+    """A translation memory. Of languages with a region ("de-AT"), and of several segments in one
+    language, the first that is not empty is taken.
+    """
 
     member: str | None
     languages: Languages
@@ -327,9 +333,9 @@ class _TmxTarget:
             self._srclang = _to_code(attributes.get("srclang", ""))
         elif name == "tuv":
             self._language = _to_code(attributes.get(XML_LANGUAGE) or attributes.get("lang") or "")
-        elif name == "seg":  # of a language only the first
-            self._in_segment = self._language not in self._texts
-            self._texts.setdefault(self._language, [])
+        elif name == "seg":  # of a language only the first that is not empty
+            parts = self._texts.setdefault(self._language, [])
+            self._in_segment = not "".join(parts).replace(PLACE, "").strip()
         else:
             self._mark_place()
             self._code_depth += name in INLINE_CODES
@@ -373,4 +379,5 @@ def _is_of(code: str, language: str) -> bool:
 
 
 def _text_in(language: str, unit: dict[str, str]) -> str:
-    return next((text for code, text in unit.items() if _is_of(code, language)), "")
+    texts = (text for code, text in unit.items() if _is_of(code, language))
+    return next(filter(str.strip, texts), "")

@@ -82,7 +82,7 @@ def recognize(path: Path) -> str:
         start = file.read(4)
     if start == b"PAR1":
         return "parquet"
-    if start.startswith(b"PK"):
+    if start.startswith(b"PK\x03\x04"):
         names = member_names(path)
         _refuse(path, DOCUMENTS, lambda name: any(each.startswith(name) for each in names))
         if len(languages_of_members(path)) > 1:

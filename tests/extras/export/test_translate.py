@@ -181,12 +181,13 @@ def test_the_command_line(subwords: Path, exported: Path, tmp_path: Path) -> Non
     expected = [translation.text for translation in nmt.load(subwords).translate(TEXTS)]
     text = "".join(f"{line}\n" for line in expected)
     assert command(exported, stdin="\ufeff".encode() + "\r\n".join(TEXTS).encode()) == (0, text, "")
+    assert command(exported, stdin="".join(f"{text}\r" for text in TEXTS).encode())[1] == text
     (tmp_path / "bad.txt").write_bytes(b"\xff\n")
     status, out, err = command(exported, "--file", tmp_path / "bad.txt")
     assert (status, out, err) == (
         1,
         "",
-        f"translate.py: {tmp_path / 'bad.txt'}: not UTF-8 (invalid start byte)\n",
+        f"translate.py: {tmp_path / 'bad.txt'}: not UTF-8 (invalid start byte); save it as UTF-8\n",
     )
 
 

@@ -74,7 +74,7 @@ def test_bad_json_is_explained(tmp_path: Path, line: bytes, message: str) -> Non
     with pytest.raises(NoPairError, match=message):
         pairs(plain(tmp_path / "a.jsonl", line), "jsonl")
     no_row = rf"a\.jsonl: no row can be used: line 1 {message}, expected a JSON object with en and"
-    with pytest.raises(DataError, match=rf"{no_row} de; check"):
+    with pytest.raises(DataError, match=rf"{no_row} de in each line; check"):
         read(tmp_path / "a.jsonl", "jsonl")
 
 
@@ -127,6 +127,9 @@ def test_blank_lines_are_no_records(tmp_path: Path) -> None:
         ("Run<x/>home<hi>Tom</hi>now", "Run home Tom now"),
         ("l'<bpt/>ami<ept/>-<it/>la", "l'ami-la"),
         ("<![CDATA[Run <b>]]> &amp; <!-- no word -->home", "Run <b> & home"),
+        ("我<bpt/>看见<ept/>他。<ph/>ルン<ph/>です", "我看见他。ルンです"),
+        ("\n<ph/></seg></tuv><tuv xml:lang='en-GB'><seg>Run", "Run"),
+        ("<ph/></seg></tuv><tuv xml:lang='en'><seg>Run<ph/>home", "Run home"),
     ],
 )
 def test_elements_within_a_segment_join_no_words(tmp_path: Path, segment: str, text: str) -> None:
