@@ -372,9 +372,15 @@ DOUBTS = [
         edit=lambda: write_sets(ROWS[9:], ROWS[:9], ROWS[:9]),
     ),
     case(
-        "1 pairs have an empty side (the first",
+        "2 pairs have a side that is empty or stands for a missing translation (the first: pair 3)",
         *DEV,
-        edit=lambda: write_sets(ROWS[9:], [["a", ""], *ROWS[:9]], ROWS[:9]),
+        edit=lambda: write_sets(
+            ROWS[9:], [*ROWS[:2], ["We do not know it.", "nan"], ["a", ""]], ROWS[:9]
+        ),
+    ),
+    case(
+        "'TODO' is the de side of 12% of the pairs, each with another sentence; if it",
+        edit=lambda: write([*ROWS[25:], *([f"{n} of them are new.", "TODO"] for n in range(25))]),
     ),
     case(
         r"the src vocabulary knows only \d+% of the tokens of the dev set; raise",

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.splitting import Fingerprints, Kind, are_among, fingerprint
+from nmt.data.splitting import Fingerprints, Kind, are_among
 from nmt.errors import DataError, NmtWarning
 from nmt.text.tokenizers import WORD_CHARACTERS, Side
 from nmt.text.vocabulary import Vocabulary
@@ -87,8 +87,6 @@ NOT_RAW = (
         "detokenize it with sacremoses",
     ),
 )
-
-EMPTY = np.frombuffer(fingerprint(""), "<u8")[0]
 
 _WORD, _LETTERS = re.compile(r"\w{3,}|\d+"), re.compile(rf"(?:(?![\d_])[{WORD_CHARACTERS}])+")
 _PLACEHOLDER = re.compile(r"%[\w().$*#-]*")  # "s" and "d" are words of many languages
@@ -224,6 +222,18 @@ def check_raw_text(name: str, pairs: Sequence[Pair], languages: tuple[str, str])
                 break
 
 
+def check_repetition(name: str, pairs: Sequence[Pair], languages: tuple[str, str]) -> None:
+    """Warn if one text stands beside many different sentences, in place of their translations."""
+    for language, texts in zip(languages, zip(*dict.fromkeys(pairs), strict=True), strict=False):
+        text, count = Counter(texts).most_common(1)[0]
+        if count >= 20 and count > 0.02 * len(pairs):
+            _warn(
+                f"{name}: {text[:80]!r} is the {language} side of {count / len(pairs):.0%} of the "
+                "pairs, each with another sentence; if it stands for missing translations, remove "
+                "these pairs"
+            )
+
+
 def find_other_language(texts: Sequence[str], language: str) -> tuple[str, float]:
     """Another language than the stated one, and the share of the texts that are clearly in it; 0 if
     there is no evidence for one.
@@ -269,28 +279,30 @@ def _other_languages(text: str, language: str) -> set[str]:
 
 
 def check_held_out(
-    names: Mapping[str, str], fingerprints: Mapping[str, Callable[[Kind], Fingerprints]]
+    names: Mapping[str, str],
+    fingerprints: Mapping[str, Callable[[Kind], Fingerprints]],
+    without: Mapping[str, Sequence[int]],
 ) -> None:
-    """Check dev and test sets from their own files: no empty sentences, no pairs of another set.
+    """Check dev and test sets from their own files: all translated, no pairs of another set.
 
     Args:
         names: of the files.
         fingerprints: read those of each set, see `reading.Pairs`; the training data first.
+        without: the numbers of the pairs of each set that lack a translation.
 
     Raises:
-        DataError: all pairs of a set have an empty side.
+        DataError: no pair of a set has a translation.
     """
     train, *held_out = fingerprints
     for index, name in enumerate(held_out):
-        is_empty = (fingerprints[name]("src") == EMPTY) | (fingerprints[name]("tgt") == EMPTY)
-        if is_empty.all():
+        if len(without[name]) == len(fingerprints[name]("pair")):
             raise DataError(
                 f"{names[name]}: no sentence in it has a translation; check data.{name}"
             )
-        if is_empty.any():
+        if without[name]:
             _warn(
-                f"{names[name]}: {int(is_empty.sum()):,} pairs have an empty side (the first: pair "
-                f"{int(np.argmax(is_empty)) + 1:,}); correct them"
+                f"{names[name]}: {len(without[name]):,} pairs have a side that is empty or stands "
+                f"for a missing translation (the first: pair {without[name][0]:,}); correct them"
             )
         for other in (train, *held_out[:index]):
             is_shared = are_among(fingerprints[name]("pair"), fingerprints[other]("pair"))

@@ -27,6 +27,7 @@ from nmt.data.reading import (
     Split,
     Tally,
     apply_shares,
+    no_translation,
     read_pairs,
 )
 from nmt.data.splitting import Mask
@@ -168,7 +169,15 @@ def _read_sources(job: Job) -> tuple[Pairs, list[Source], dict[str, Source]]:
     if held_out:
         names = {name: ", ".join(map(str, paths[name])) for name in held_out}
         sets = {name: source.pairs.fingerprints for name, source in held_out.items()}
-        checks.check_held_out(names, {"source": pairs.fingerprints, **sets})
+        without = {
+            name: [
+                number
+                for number, pair in enumerate(source.pairs.stream(), start=1)
+                if no_translation(*pair)
+            ]
+            for name, source in held_out.items()
+        }
+        checks.check_held_out(names, {"source": pairs.fingerprints, **sets}, without)
     return pairs, sources, held_out
 
 

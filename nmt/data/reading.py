@@ -82,11 +82,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 def drop_reason(src: str, tgt: str, config: CleaningConfig) -> str | None:
     """Why to drop a pair of normalized sentences, or None to keep it. Lengths are in characters."""
-    if not src:
-        return EMPTY_SOURCE
-    if not tgt:
-        return EMPTY_TARGET
-    if reason := no_translation(src, tgt) or no_translation(tgt, src):
+    if reason := no_translation(src, tgt):
         return reason
     longer, shorter = max(len(src), len(tgt)), min(len(src), len(tgt))
     if longer > config.max_characters:
@@ -96,7 +92,16 @@ def drop_reason(src: str, tgt: str, config: CleaningConfig) -> str | None:
     return None
 
 
-def no_translation(text: str, other: str) -> str | None:
+def no_translation(src: str, tgt: str) -> str | None:
+    """Why one of the sentences is no translation of the other; None if it may be one."""
+    if not src:
+        return EMPTY_SOURCE
+    if not tgt:
+        return EMPTY_TARGET
+    return _is_missing(src, tgt) or _is_missing(tgt, src)
+
+
+def _is_missing(text: str, other: str) -> str | None:
     """Why `text` is no translation of `other`: it stands for a missing one. None if it may be one:
     "null" is German for "zero", and "%" for "per cent".
     """
@@ -271,6 +276,7 @@ def read_pairs(
     checks.check_dropped(name, total.dropped, total.read)
     checks.check_languages(name, sample, languages)
     checks.check_raw_text(name, sample, languages)
+    checks.check_repetition(name, sample, languages)
     return total
 
 
