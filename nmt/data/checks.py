@@ -74,10 +74,10 @@ NOT_RAW = (
     ("marks of the OpenNMT tokenizer", "￭", 0.02, "join it with `sed 's/ *￭ *//g'`"),
     ("marks of WordPiece", r"\S ##\w", 0.02, "join it with `sed 's/ ##//g'`"),
     (
-        "quotation marks with backslashes",
-        r'\\"',
+        "doubled quotation marks, or such with backslashes",
+        r'""|\\"',
         0.02,
-        "write marks as they are, or in a cell in quotation marks doubled",
+        "write all cells in one way (RFC 4180)",
     ),
     ("marks of the ends of words", "</w>", 0.02, "join it with `sed 's/ //g; s#</w># #g'`"),
     (
