@@ -59,7 +59,8 @@ def open_tmx(config: SourceConfig, files: Files, languages: Languages) -> list[P
 
 def jsonl_records(path: Path) -> Iterator[dict[str, str]]:
     """The texts of each object by their keys, for a look at the file."""
-    for row in JsonLinesSource(path, None, ("", "")).rows():
+    source = JsonArraySource if _is_array(path, None) else JsonLinesSource
+    for row in source(path, None, ("", "")).rows():
         with suppress(ValueError, RecursionError):
             yield dict(_texts_in(json.loads(row[0])))
 

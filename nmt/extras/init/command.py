@@ -13,6 +13,7 @@ from nmt.config.load import config_from_dict
 from nmt.config.parts import choices
 from nmt.config.schema import DIRECTION_PATTERN, PATTERN_TEXTS, Config, SourceConfig
 from nmt.config.yaml_text import comment, parse, to_yaml
+from nmt.data.checks import SAME_WORDS
 from nmt.data.formats import Languages
 from nmt.errors import ConfigError, DataError
 from nmt.extras.init.inspection import PairFiles, inspect
@@ -146,62 +147,40 @@ def _start_with_data(
     Args:
         wanted: source and target language, if the user names them. run: to fine-tune.
     """
-    parent = None if run is None else load_run_to_fine_tune(run)
-    if run is not None and parent is not None:
-        wanted = _check_direction(run, parent, wanted)
+    parent = None if run is None else load_run_to_fine_tune(run, wanted)
+    if parent is not None:
+        wanted = parent.data.src_language, parent.data.tgt_language
     files = inspect(paths, wanted)
     languages = _languages(files, wanted)
-    columns = [column.key for column in files.columns]
-    by_language = dict(zip(languages, columns, strict=True))
-    names = {
-        language: _seen_from(folder, path)
-        for language, path in zip(languages, (paths[0], paths[-1]), strict=True)
-    }
-    source: dict[str, Any] = {"format": files.format}
-    read = {"": [*paths]}
+    read = {"": paths[0]}
     if files.format == "lines":
-        source["files"] = names
-        read = {
-            language: [path]
-            for language, path in zip(languages, (paths[0], paths[-1]), strict=True)
-        }
-    else:
-        source["path"] = names[languages[0]]
-        if files.format != "tmx":
-            source["columns"] = by_language
+        read = dict(zip(languages, (paths[0], paths[-1]), strict=True))
+    names = {key: _seen_from(folder, path) for key, path in read.items()}
+    source: dict[str, Any] = {"format": files.format}
+    source |= {"files": names} if files.format == "lines" else {"path": names[""]}
+    if files.format not in ("lines", "tmx"):
+        keys = (column.key for column in files.columns)
+        source["columns"] = dict(zip(languages, keys, strict=True))
     direction = wanted or languages
-    found = measure(SourceConfig(**source), read, direction)
+    found = measure(SourceConfig(**source), {key: [path] for key, path in read.items()}, direction)
     name = re.sub(r"[^\w.-]+", "-", folder.resolve().name).lstrip(".-") or "project"
     data = {
         "direction": "-".join(direction),
         "source": source,
         "split": {"dev": found.n_held_out, "test": found.n_held_out},
     }
-    values = (
-        propose(name, data, found)
-        if run is None or parent is None
-        else propose_fine_tuning(name, data, found, _seen_from(folder, run), parent)
-    )
-    purpose = "" if run is None else f", to fine-tune {run}"
+    if run is None or parent is None:
+        values, purpose = propose(name, data, found), ""
+    else:
+        values = propose_fine_tuning(name, data, found, _seen_from(folder, run), parent)
+        purpose = f", to fine-tune {run}"
     text = (
         f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
-        f"# Written by `nmt init` for {found.n_pairs:,} pairs{purpose}. Every value is a proposal; "
+        f"# Written by `nmt init` for {found.count}{purpose}. Every value is a proposal; "
         f"`nmt init --schema` lists all keys.\n{comment(to_yaml(values))}"
     )
     facts = _facts(files, languages, found, config_from_dict(values), is_guess=wanted is None)
     return facts, {f"{name}.yaml": text}
-
-
-def _check_direction(run: Path, config: Config, wanted: Languages | None) -> Languages:
-    """The languages of a run. Raises: DataError if others are wanted."""
-    data = config.data
-    languages = data.src_language, data.tgt_language
-    if wanted not in (None, languages):
-        raise DataError(
-            f"{run}: translates {data.direction}, so it cannot be fine-tuned for "
-            f"{'-'.join(wanted)}; leave out --direction, or name another run"
-        )
-    return languages
 
 
 def _languages(files: PairFiles, wanted: Languages | None) -> Languages:
@@ -238,21 +217,22 @@ def _facts(
     files: PairFiles, languages: Languages, found: Measures, config: Config, *, is_guess: bool
 ) -> dict[str, str]:
     """What the data looks like, and what the configuration proposes for it."""
-    facts = {
-        "data": f"{' and '.join(map(str, files.paths))}: {found.n_pairs:,} pairs, {files.layout}"
-    }
+    facts = {"data": f"{' and '.join(map(str, files.paths))}: {found.count}, {files.layout}"}
     n_dropped = sum(found.dropped.values())
     if n_dropped:
         listing = ", ".join(
             f"{count:,} {reason}" for reason, count in found.dropped.items() if count
         )
-        facts["dropped"] = f"{n_dropped:,} of {found.n_read:,}: {listing}"
+        first = "" if found.is_all else "the first "
+        facts["dropped"] = f"{n_dropped:,} of {first}{found.n_read:,}: {listing}"
     facts["columns" if files.format != "lines" else "languages"] = ", ".join(
         f"{column.key} {language} {json.dumps(column.example, ensure_ascii=False)}"
         for column, language in zip(files.columns, languages, strict=True)
     )
     guess = is_guess and not all(column.is_named for column in files.columns)
-    doubt = " (guessed from the texts; if it is wrong, use --direction)" if guess else ""
+    alike = [code for code, like in SAME_WORDS.items() if like in languages]
+    others = f", which may also be {choices(alike)}" if alike else ""
+    doubt = f" (guessed from the texts{others}; if it is wrong, use --direction)" if guess else ""
     model, training, split = config.model, config.training, config.data.split
     like = config.vocabulary.like
     size = f"{config.tokenizer.size:,} subwords per language" if like is None else f"of {like}"

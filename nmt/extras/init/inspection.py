@@ -23,16 +23,8 @@ from nmt.plugins import import_object
 
 MAX_SAMPLE = 4000  # rows, evenly spaced in the file
 HEADER_WORDS = {
-    "source",
-    "src",
-    "target",
-    "tgt",
-    "text",
-    "sentence",
-    "original",
-    "translation",
-    "sentence1",
-    "sentence2",
+    *("source", "src", "target", "tgt", "text", "sentence", "original", "translation"),
+    *("sentence1", "sentence2"),
 }
 # Attributions, addresses and ids.
 NO_TEXT = re.compile(r"CC-BY|https?://|[!-~]*[\d_][!-~]*$")

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from nmt.data.workers import chunked
 from nmt.errors import DataError
 from nmt.extras.init.languages import has_no_spaces
 
-MAX_ROWS = 300_000  # that are read; more make no difference to what is proposed
+MAX_CLEANED = 100_000  # rows; the others are only counted
 MAX_CHECKED = 2000  # pairs whose languages are checked
 
 
@@ -25,54 +24,69 @@ class Measures:
 
     Attributes:
         name: of the files.
-        n_read: rows, at most `MAX_ROWS`. dropped: how many are not kept, by reason.
-        n_pairs: the others. n_held_out: how many of them are a good dev set, and test set.
+        n_pairs: different ones that are kept; of a large file, about so many.
+        n_read: rows that were cleaned. dropped: how many of them are not kept, by reason.
+        is_all: whether those are all rows.
+        n_held_out: how many pairs are a good dev set, and test set.
         n_characters: of a side, on average over both. n_different: different characters.
         has_no_spaces: for source and target, whether no spaces stand between words.
     """
 
     name: str
+    n_pairs: int
     n_read: int
     dropped: Mapping[str, int]
-    n_pairs: int
+    is_all: bool
     n_held_out: int
     n_characters: int
     n_different: int
     has_no_spaces: tuple[bool, bool]
+
+    @property
+    def count(self) -> str:
+        """The number of pairs in words."""
+        return (
+            f"{self.n_pairs:,} pairs" if self.is_all else f"about {round(self.n_pairs, -3):,} pairs"
+        )
 
 
 def measure(config: SourceConfig, files: Files, languages: Languages) -> Measures:
     """Reads the pairs as `nmt prepare` does, and gives the same errors and warnings.
 
     Args:
+        files: one, or one for each language.
         languages: of source and target.
 
     Raises:
         DataError: the files do not fit the configuration or the languages, or hold no pairs.
     """
-    tally, name = Tally(), ""
+    (source,) = open_source(config, files, languages)
+    tally, n_rows, n_cleaned = Tally(), 0, 0
     fingerprints, texts = list[bytes](), list[str]()
-    for source in open_source(config, files, languages):
-        name = source.name
-        for index, rows in enumerate(chunked(islice(source.rows(), MAX_ROWS), CHUNK_ROWS)):
-            first_line = source.first_line + index * CHUNK_ROWS
+    for rows in chunked(source.rows(), CHUNK_ROWS):
+        if n_rows < MAX_CLEANED:
+            first_line = source.first_line + n_rows
             chunk = clean_rows(source, CleaningConfig(), rows, first_line, languages)
             tally.add(chunk.tally)
             fingerprints.append(chunk.fingerprints)
             texts += chunk.lines.splitlines()
+            n_cleaned += len(rows)
+        n_rows += len(rows)
     columns = np.frombuffer(b"".join(fingerprints), "<u8").reshape(-1, len(KINDS))
     different = columns[splitting.find_first(columns[:, 0])]
-    checks.check_dropped(name, tally.dropped, tally.read)
+    checks.check_dropped(source.name, tally.dropped, tally.read)
     sample = [text.partition("\t") for text in texts[:: len(texts) // MAX_CHECKED + 1]]
     pairs = [(src, tgt) for src, _, tgt in sample]
-    checks.check_languages(name, pairs, languages)
+    checks.check_languages(source.name, pairs, languages)
+    part = n_cleaned / n_rows if n_rows else 1
     return Measures(
-        name,
+        source.name,
+        round(len(different) / part),
         tally.read,
         {**tally.dropped, DUPLICATE: len(columns) - len(different)},
-        len(different),
+        n_cleaned == n_rows,
         _held_out(different),
-        sum(map(len, texts)) // 2,
+        round(sum(map(len, texts)) / 2 / part),
         len(set().union(*texts)),
         (has_no_spaces([src for src, _ in pairs]), has_no_spaces([tgt for _, tgt in pairs])),
     )

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config.schema import Config
+from nmt.data.formats import Languages
+from nmt.data.reading import DUPLICATE
 from nmt.errors import DataError
 from nmt.extras.init.measurement import Measures
 from nmt.run.folder import (
@@ -137,14 +139,22 @@ def propose_fine_tuning(
     }
 
 
-def load_run_to_fine_tune(folder: Path) -> Config:
+def load_run_to_fine_tune(folder: Path, wanted: Languages | None) -> Config:
     """The configuration of a run that has all that a training needs to start from it.
 
+    Args:
+        wanted: source and target language, if the user names them.
+
     Raises:
-        NmtError: there is no run, or a file of it is missing or damaged.
+        NmtError: there is no run, a file of it is missing or damaged, or it has other languages.
     """
     run = find_run(folder)
     config = load_run_config(run)
+    if wanted is not None and wanted != (config.data.src_language, config.data.tgt_language):
+        raise DataError(
+            f"{run}: translates {config.data.direction}, so it cannot be fine-tuned for "
+            f"{'-'.join(wanted)}; leave out --direction, or name another run"
+        )
     find_checkpoint(run)
     load_vocabularies(run)
     load_tokenizers(run, config)
@@ -153,7 +163,7 @@ def load_run_to_fine_tune(folder: Path) -> Config:
 
 def _check_number(found: Measures, n_needed: int, purpose: str) -> None:
     if found.n_pairs < n_needed:
-        different = " different" if found.n_read > found.n_pairs else ""
+        different = " different" if found.dropped[DUPLICATE] else ""
         raise DataError(
             f"{found.name}: has {found.n_pairs}{different} pairs; {purpose} needs at least "
             f"{n_needed}, and better some thousands"

@@ -302,11 +302,11 @@ def as_tmx(pairs: Sequence[tuple[str, str]]) -> str:
     return f'<?xml version="1.0"?>\n<tmx><header srclang="en-US"/><body>{units}</body></tmx>'
 
 
-def as_jsonl(pairs: Sequence[tuple[str, str]]) -> str:
-    rows = (
+def as_json(pairs: Sequence[tuple[str, str]], *, is_array: bool) -> str:
+    rows = [
         {"id": f"no-{i}", "translation": {"en": en, "de": de}} for i, (en, de) in enumerate(pairs)
-    )
-    return "".join(f"{json.dumps(row)}\n" for row in rows)
+    ]
+    return json.dumps(rows, indent=1) if is_array else "\n".join(map(json.dumps, rows))
 
 
 def pack(folder: Path, kind: str, pairs: Sequence[tuple[str, str]]) -> Path:
@@ -322,14 +322,20 @@ def pack(folder: Path, kind: str, pairs: Sequence[tuple[str, str]]) -> Path:
             for name, side in texts.items():
                 archive.writestr(name, "".join(f"{pair[side]}\n" for pair in pairs))
     else:
-        text = as_tmx(pairs) if kind == "tmx" else as_jsonl(pairs)
+        text = as_tmx(pairs) if kind == "tmx" else as_json(pairs, is_array=kind == "json")
         path.write_text(text, encoding="utf-16" if kind == "tmx" else "utf-8")
     return path
 
 
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [("tmx", "tmx"), ("jsonl", "jsonl"), ("parquet", "parquet"), ("zip", "lines")],
+    [
+        ("tmx", "tmx"),
+        ("jsonl", "jsonl"),
+        ("json", "jsonl"),
+        ("parquet", "parquet"),
+        ("zip", "lines"),
+    ],
 )
 def test_each_format_that_prepare_reads(nmt: Run, folder: Path, kind: str, name: str) -> None:
     path = pack(folder, kind, toy.sentence_pairs())
@@ -350,8 +356,9 @@ def test_each_format_that_prepare_reads(nmt: Run, folder: Path, kind: str, name:
         (b"%PDF-1.7\n\0\0", "is a PDF document"),
         (b'# Ada\nmsgid ""\nmsgstr ""\n', "is a message catalog of gettext"),
         (b"1\n00:00:01,000 --> 00:00:02,000\nHello.\n", "is a file of subtitles"),
-        (b'{\n "pairs": [\n', "is a JSON object of several lines"),
-        (b"\0\1\2\3" * 9, "is a binary file"),
+        (b'[["Yes.", "Ja."]]', "is JSON, but has no object for each pair"),
+        (b'{\n "pairs": [\n', "is JSON, but has no object for each pair"),
+        (b"\0\1\2\3" * 9, "is UTF-16 or no text"),
     ],
 )
 def test_other_formats_are_named(tmp_path: Path, content: bytes, text: str) -> None:
@@ -362,8 +369,8 @@ def test_other_formats_are_named(tmp_path: Path, content: bytes, text: str) -> N
 
 def test_documents_are_named(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "pairs.zip", "w") as archive:
-        archive.writestr("xl/workbook.xml", "")
-    with pytest.raises(DataError, match="is an Excel workbook"):
+        archive.writestr("[Content_Types].xml", "")
+    with pytest.raises(DataError, match="is an office document"):
         look_at(tmp_path / "pairs.zip")
 
 
