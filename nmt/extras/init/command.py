@@ -43,7 +43,7 @@ def command(
         list[Path] | None,
         typer.Option(
             "--data",
-            help="Table with a pair per line (tabs, commas; also .gz, .zip); or, given twice, "
+            help="Table, TMX, JSON or Parquet with pairs (also .gz, .zip); or, given twice, "
             "two files with a sentence per line.",
             metavar="FILE",
         ),

@@ -4,7 +4,7 @@ Everything is read by the readers of `nmt prepare`.
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -22,9 +22,9 @@ from nmt.lines import MARKS, decode_batches, read_raw_lines
 from nmt.plugins import import_object
 
 MAX_SAMPLE = 4000  # rows, evenly spaced in the file
-HEADER_WORDS = {
-    *("source", "src", "target", "tgt", "text", "sentence", "original", "translation"),
-    *("sentence1", "sentence2"),
+TARGET_WORDS = {"target", "tgt", "translation"}
+HEADER_WORDS = TARGET_WORDS | {
+    *("source", "src", "original", "text", "sentence", "sentence1", "sentence2")
 }
 # Attributions, addresses and ids.
 NO_TEXT = re.compile(r"CC-BY|https?://|[!-~]*[\d_][!-~]*$")
@@ -172,34 +172,33 @@ def _choose(
     wanted: Languages | None,
 ) -> tuple[Key, Key]:
     """Two of the columns: by the languages that they are named after, by names such as "source", or
-    by the languages of their texts; else the first two.
+    by the languages of their texts; else the first two. One that is called "target" is the second.
 
     Raises:
         DataError: there are more languages than two, and none are wanted, or not these.
     """
     keys = [*names]
-    if len(keys) == 2:
-        return keys[0], keys[1]
-    languages = {key: language_of_name(name) for key, name in names.items()}
-    words = {key: HEADER_WORDS & {name.lower()} and name for key, name in names.items()}
-    guesses = {key: guess_language(texts.get(key, ())) for key in keys}
-    for labels in (languages, words, guesses):
-        first: dict[str, Key] = {}
-        for key, label in labels.items():
-            if label:
-                first.setdefault(label, key)
-        if wanted and {*wanted} <= first.keys():
-            keys = sorted((first[language] for language in wanted), key=keys.index)
+    labels: tuple[Callable[[Key], str | None], ...] = (
+        lambda key: language_of_name(names[key]),
+        lambda key: names[key].lower() if names[key].lower() in HEADER_WORDS else None,
+        lambda key: guess_language(texts.get(key, ())),
+    )
+    for number, label in enumerate(labels):
+        if len(keys) == 2:
             break
-        if len(first) == 2:
-            keys = [*first.values()]
-            break
-        if len(first) > 2 and labels is not words:
+        found = {name: key for key in reversed(keys) if (name := label(key))}
+        if wanted and {*wanted} <= found.keys():
+            found = {language: found[language] for language in wanted}
+        if len(found) == 2:
+            keys = [key for key in keys if key in found.values()]
+        elif len(found) > 2 and number != 1:
+            listing = choices(reversed(found)).replace(" or ", " and ")
             raise DataError(
-                f"{path}: has {choices(first).replace(' or ', ' and ')}; name two of them with "
-                f"--direction, for example {'-'.join([*first][:2])}"
+                f"{path}: has {listing}; name two of them with --direction, for example "
+                f"{'-'.join([*reversed(found)][:2])}"
             )
-    return keys[0], keys[1]
+    src, tgt = sorted(keys[:2], key=lambda key: names[key].lower() in TARGET_WORDS)
+    return src, tgt
 
 
 def _is_header(cells: Sequence[str], names: Sequence[str]) -> bool:

@@ -113,15 +113,16 @@ def propose_fine_tuning(
     n_sentences = batch.size if batch.unit == "sentences" else max(1, batch.size // 25)
     steps = min(5000, max(200, 10 * found.n_pairs // n_sentences))
     values = config.model_dump(mode="json", exclude_defaults=True)
+    cleaning = {key: value for key, value in values["data"].items() if key == "cleaning"}
     kept = {
         key: value
-        for key, value in values.get("training", {}).items()
+        for key, value in values["training"].items()
         if key not in ("max_minutes", "final_pairs", "patience")
     }
     return {
         **values,
         "name": name,
-        "data": {**data, "cleaning": values.get("data", {}).get("cleaning", {})},
+        "data": {**data, **cleaning},
         "vocabulary": {**values.get("vocabulary", {}), "like": run},
         "training": {
             **kept,

@@ -16,6 +16,7 @@ from pyarrow import parquet
 from nmt.commands import prepare
 from nmt.config.load import load_config
 from nmt.errors import DataError
+from nmt.extras.init import measurement
 from nmt.extras.init.inspection import PairFiles, inspect
 from nmt.extras.init.languages import has_no_spaces, language_of_name
 from tests import toy
@@ -380,6 +381,43 @@ def test_a_file_with_three_languages_needs_a_direction(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="has en, de and fr; name two of them with --direction"):
         look_at(path)
     assert columns(inspect([path], ("fr", "de"))) == [("de", "de"), ("fr", "fr")]
+
+
+def test_a_column_called_target_is_the_second(tmp_path: Path) -> None:
+    rows = [(str(i), de, en) for i, (en, de) in enumerate(PAIRS)]
+    files = look_at(write(tmp_path / "pairs.tsv", [("id", "target", "source"), *rows]))
+    assert columns(files) == [("source", "en"), ("target", "de")]
+
+
+def test_the_pairs_of_a_large_file_are_estimated(
+    nmt: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measurement, "MAX_CLEANED", 4000)
+    rows = [pair for i in range(9) for pair in [(f"{i}.", ""), *toy.sentence_pairs()] * 2]
+    toy.write_table(folder / "pairs.tsv", rows)
+    result = nmt("init", "x", "--data", "pairs.tsv")
+    assert "pairs.tsv: about 2,000 pairs" in result.out
+    assert "of the first 4,096: " in result.out
+
+
+def test_a_language_that_another_resembles_is_named(nmt: Run, folder: Path) -> None:
+    pairs = [
+        (f"{en} {i}", f"{hr} {i}")
+        for i in range(60)
+        for en, hr in zip(
+            ENGLISH,
+            (
+                "Pas je bio u kući, ali ga nije vidio.",
+                "Što želiš i zašto si ovdje?",
+                "Nije bio tamo kad sam došao.",
+                "Rekla mi je da ne može sa mnom.",
+            ),
+            strict=True,
+        )
+    ]
+    toy.write_table(folder / "pairs.tsv", pairs)
+    result = nmt("init", "x", "--data", "pairs.tsv")
+    assert "en-hr (guessed from the texts, which may also be sr, bs or sh; if" in result.out
 
 
 def test_splits_are_of_different_pairs(nmt: Run, folder: Path) -> None:
