@@ -65,12 +65,12 @@ MIN_SHARE = 0.07  # of a side that is in another language, for a warning
 NOT_RAW = (
     (
         "HTML entities",
-        r"&(?:#\d+|#[xX][\da-fA-F]+|[A-Za-z]\w*);",
+        r"&(?:#\d+|#[xX][\da-fA-F]+|[A-Za-z]\w+);",
         0.02,
         "undo them with Python's html.unescape",
     ),
     ("marks of subword-nmt", r"\S@@(?: |$)", 0.02, "join it with `sed -r 's/(@@ )|(@@ ?$)//g'`"),
-    ("marks of SentencePiece", r"(?:^| )▁", 0.02, "join it with `sed 's/ //g; s/▁/ /g'`"),
+    ("marks of SentencePiece", r"(?:^| )▁\w", 0.02, "join it with `sed 's/ //g; s/▁/ /g'`"),
     ("marks of the OpenNMT tokenizer", "￭", 0.02, "join it with `sed 's/ *￭ *//g'`"),
     ("marks of WordPiece", r"\S ##\w", 0.02, "join it with `sed 's/ ##//g'`"),
     (

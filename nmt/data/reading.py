@@ -69,7 +69,8 @@ DROP_REASONS = (
 # `pandas.read_csv` reads as missing). "na" is a word of many languages, "NA" is none.
 MISSING = {
     *("nan", "-nan", "none", "null", "(null)", "undefined", "nat", "\\n", "n/a", "<na>"),
-    *("#na", "#n/a", "#n/a n/a", "#value!", "#ref!", "#name?", "1.#ind", "1.#qnan"),
+    *("#na", "#n/a", "#n/a n/a", "#value!", "#ref!", "#name?", "#div/0!", "#num!", "#null!"),
+    *("1.#ind", "1.#qnan", "-1.#ind", "-1.#qnan", "<null>", "[null]"),
 }
 LONGEST_MISSING = max(map(len, MISSING))
 
@@ -94,17 +95,13 @@ def drop_reason(src: str, tgt: str, config: CleaningConfig) -> str | None:
 
 def no_translation(src: str, tgt: str) -> str | None:
     """Why one of the sentences is no translation of the other; None if it may be one."""
-    if not src:
-        return EMPTY_SOURCE
-    if not tgt:
-        return EMPTY_TARGET
+    if not (src and tgt):
+        return EMPTY_TARGET if src else EMPTY_SOURCE
     return _is_missing(src, tgt) or _is_missing(tgt, src)
 
 
 def _is_missing(text: str, other: str) -> str | None:
-    """Why `text` is no translation of `other`: it stands for a missing one. None if it may be one:
-    "null" is German for "zero", and "%" for "per cent".
-    """
+    """Why `text` only stands for a translation of `other`; None for "null" beside "zero"."""
     if len(text) > LONGEST_MISSING and text[0].isalnum():  # most texts; this is faster
         return None
     if text == "NA" or text.lower() in MISSING:

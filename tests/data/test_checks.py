@@ -154,6 +154,8 @@ def test_text_that_is_not_raw_gives_a_warning(sample: Pairs, text: str, what: st
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_raw_text("x.tsv", [*sample[:300], ("x", text)], ("en", "de"))
+        healthy = ("H&M; R&D; AT&T", "▁▂▃ ▁", "# a ## b", "an @@x", "Où ? Là ! « Oui » ; non : si")
+        check_raw_text("x.tsv", [("x", text) for text in healthy] * 5, ("en", "fr"))
 
 
 def test_subwords_that_are_too_rare_give_a_warning() -> None:

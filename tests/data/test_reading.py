@@ -38,6 +38,7 @@ RULES = CleaningConfig(max_characters=40, max_length_ratio=3)
         ("The cat sleeps.", "nan", reading.MISSING_VALUE),
         ("#N/A", "Die Katze schläft im Garten", reading.MISSING_VALUE),
         ("<NA>", "猫が庭で寝ています。", reading.MISSING_VALUE),
+        ("#DIV/0!", "Die Katze schläft im Garten.", reading.MISSING_VALUE),
         ("NULL", "Кошка спит.", None),  # two words could be its meaning
         ("null", "zero", None),
         ("None", "Keine", None),
