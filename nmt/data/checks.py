@@ -71,6 +71,8 @@ NOT_RAW = (
     ),
     ("marks of subword-nmt", r"\S@@(?: |$)", 0.02, "join it with `sed -r 's/(@@ )|(@@ ?$)//g'`"),
     ("marks of SentencePiece", r"(?:^| )▁\w", 0.02, "join it with `sed 's/ //g; s/▁/ /g'`"),
+    # One such word may be Maltese.
+    ("marks of byte-level BPE", r" Ġ\w+ Ġ", 0.02, "join it with `sed 's/ //g; s/Ġ/ /g'`"),
     ("marks of the OpenNMT tokenizer", "￭", 0.02, "join it with `sed 's/ *￭ *//g'`"),
     ("marks of WordPiece", r"\S ##\w", 0.02, "join it with `sed 's/ ##//g'`"),
     (

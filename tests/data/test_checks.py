@@ -140,6 +140,7 @@ def test_names_in_other_letters_are_no_other_language(language: str, text: str) 
         ("Tea &amp; milk", "HTML entities"),
         ("a ca@@ ke", "marks of subword-nmt"),
         ("▁a ▁ca ke", "marks of SentencePiece"),
+        ("The Ġca ke Ġis Ġsweet", "marks of byte-level BPE"),
         ("a cake ￭.", "marks of the OpenNMT tokenizer"),
         ("a ca ##ke", "marks of WordPiece"),
         ("a</w> ca ke</w>", "marks of the ends of words"),
@@ -154,7 +155,14 @@ def test_text_that_is_not_raw_gives_a_warning(sample: Pairs, text: str, what: st
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_raw_text("x.tsv", [*sample[:300], ("x", text)], ("en", "de"))
-        healthy = ("H&M; R&D; AT&T", "▁▂▃ ▁", "# a ## b", "an @@x", "Où ? Là ! « Oui » ; non : si")
+        healthy = (
+            "H&M; R&D; AT&T",
+            "▁▂▃ ▁",
+            "# a ## b",
+            "an @@x",
+            "Hi Ġorġ",
+            "Où ? Là ! « Oui » ; non : si",
+        )
         check_raw_text("x.tsv", [("x", text) for text in healthy] * 5, ("en", "fr"))
 
 
