@@ -21,15 +21,16 @@ class WordlessLines:
 
     Attributes:
         are_copied: False if the training data is mostly numbers or signs.
+        only_source: the characters that the source language has and the target language lacks.
     """
 
     def __init__(self, source: Vocabulary, target: Vocabulary) -> None:
         counted = zip(source, source.counts, strict=True)
         n_words = sum(count for token, count in counted if has_letters(token))
         self.are_copied = n_words >= sum(source.counts) / 2
-        self._only_source = {*"".join(source)} - {*"".join(target)}
+        self.only_source = {*"".join(source)} - {*"".join(target)}
 
     def __contains__(self, text: str) -> bool:
         if not self.are_copied or has_letters(text):
             return False
-        return text.isascii() or self._only_source.isdisjoint(text)
+        return text.isascii() or self.only_source.isdisjoint(text)

@@ -16,12 +16,13 @@ from nmt import __version__
 from nmt.commands.options import BeamOption, DecodingOption, RunOrBundleArgument, decoding_overrides
 from nmt.config.schema import Config
 from nmt.config.section import key_of
+from nmt.decoding.copying import WordlessLines
 from nmt.errors import ConfigError, DataError
 from nmt.extras.export import translate
 from nmt.extras.export.graphs import export_graphs
 from nmt.extras.lexicon.lexicon import LEXICON_FILE, Lexicon
 from nmt.files import new_folder, sha256_of, write_json, write_text
-from nmt.run.folder import load_run_config
+from nmt.run.folder import load_run_config, load_vocabularies
 from nmt.run.load import load_model, opened, unchanged
 from nmt.text.tokenizers import SIDES, load_tokenizer, model_path
 
@@ -144,6 +145,7 @@ def _settings(run: Path, config: Config) -> dict[str, Any]:
     if path.exists() and decoding.replace_unknown and key_of(decoding, "lexicon", bool):
         entries = Lexicon.load(path).entries
         lexicon = {token: translations[0].token for token, translations in entries.items()}
+    wordless = WordlessLines(*load_vocabularies(run))
     return {
         "format": translate.FORMAT,
         "nmt": __version__,
@@ -156,4 +158,5 @@ def _settings(run: Path, config: Config) -> dict[str, Any]:
             for side, language in zip(SIDES, languages, strict=True)
         },
         "lexicon": lexicon,
+        "not_copied": "".join(sorted(wordless.only_source)) if wordless.are_copied else None,
     }

@@ -7,9 +7,9 @@
     print(Translator("FOLDER").translate(["How are you?"]))
 
 It finds the translations that nmt finds: with the same tokens, the same beam search (Wu 2016, eq.
-14, without the coverage penalty), and the same replacement of unknown words. B sentences are
-searched together, b of them still open; each has a beam with K slots for hypotheses, in rows R = b
-* K. S source length, T output length.
+14, without the coverage penalty), and the same replacement of unknown words; and it copies lines
+without words, as nmt does. B sentences are searched together, b of them still open; each has a beam
+with K slots for hypotheses, in rows R = b * K. S source length, T output length.
 """
 
 import argparse
@@ -110,6 +110,7 @@ class Translator:
         self.src_ids = {
             token: index for index, token in enumerate(src_tokens) if index >= len(SPECIALS)
         }
+        self.not_copied: str | None = settings["not_copied"]
         tokenizers = settings["tokenizers"]
         is_subwords = tokenizers["src"]["kind"] in SUBWORDS
         model = read_file(folder, "src.spm.model", MAX_TEXT_BYTES, digests) if is_subwords else b""
@@ -139,7 +140,14 @@ class Translator:
         limit = self.options["max_source_tokens"]
         sources = [tokens[:limit] for tokens in self.src_tokenizer.split_all(texts)]
         results = [[Translation("", 0.0, (), (), np.zeros((0, 1), np.float32))] for _ in texts]
-        batches = self._plan([len(tokens) for tokens in sources])
+        lengths = [len(tokens) for tokens in sources]
+        for i, text in enumerate(texts):
+            if lengths[i] and self._is_copied(text):
+                tokens, lengths[i] = tuple(sources[i]), 0
+                copy = text if text.isprintable() else normalize(text)
+                attention = np.eye(len(tokens) + 1, dtype=np.float32)
+                results[i] = [Translation(copy, 0.0, tokens, tokens, attention)]
+        batches = self._plan(lengths)
         batches.reverse()  # longest first: all threads end at about the same time
         pairs = [[(texts[i], sources[i]) for i in batch] for batch in batches]
         with ThreadPoolExecutor(self.threads) as pool:
@@ -148,8 +156,14 @@ class Translator:
                 results[i] = best
         return results
 
+    def _is_copied(self, text: str) -> bool:
+        """Whether there is nothing to translate: no letters, and no foreign sign such as "。"."""
+        if self.not_copied is None or any(map(str.isalpha, text)):
+            return False
+        return text.isascii() or set(self.not_copied).isdisjoint(text)
+
     def _plan(self, lengths: Sequence[int]) -> list[list[int]]:
-        """Batches of indices, shortest sentences first. Empty sentences are left out."""
+        """Batches of indices, shortest sentences first. Those of length 0 are left out."""
         batches: list[list[int]] = []
         for i in sorted(
             (i for i, length in enumerate(lengths) if length), key=lambda i: lengths[i]

@@ -35,6 +35,9 @@ TEXTS = [
     "A man.",
     "The River, the river: the river?",
     "Zoë",
+    "12:30",
+    "  …  ",
+    "★ 7",
 ]
 
 
