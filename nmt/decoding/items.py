@@ -56,6 +56,8 @@ def _keeps_numbers(source: str, translation: str) -> bool:
         groups = re.findall(r"\d+", number)
         digits = "".join(groups)
         shortest = digits.rstrip("0") if _MYRIADS.search(translation) else digits
+        if len(groups) == 2 and groups[1] == "00":  # "4:00" may become "4"
+            del groups[1]
         is_kept = shortest in written or parts.issuperset(map(int, groups))
         if len(digits) >= MIN_DIGITS and not is_kept:
             return False

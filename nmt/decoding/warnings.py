@@ -34,7 +34,8 @@ DESCRIPTIONS: Mapping[str, str] = {
     ),
     TARGET_LANGUAGE: "the source seems to be in the target language already",
     WORD_UNKNOWN: (
-        "a word of the source is not in the vocabulary, and the translation has no copy of it"
+        "a word of the source, or a part of one, is not in the vocabulary, and the translation has "
+        "no copy of it"
     ),
     SENTENCES_LOST: (
         "the source has several sentences, and the translation seems to lack some; give each "
@@ -126,14 +127,21 @@ class WarningChecker:
         return []
 
     def _is_in_capitals(self, text: str) -> bool:
-        """Never True for a single word, for scripts without case, and for acronyms, which lower
-        case makes no more probable.
+        """Never True for scripts without case, and for acronyms, which lower case makes no more
+        probable.
         """
         n_words = sum(map(has_letters, text.split()))
         n_upper, n_lower = sum(map(str.isupper, text)), sum(map(str.islower, text))
-        if n_words < 2 or n_upper < MIN_CAPITALS * (n_upper + n_lower) or not n_upper:
+        if n_upper < max(2, MIN_CAPITALS * (n_upper + n_lower)):
             return False
+        if n_words == 1:  # "STOP!", but neither "OK!" nor "NASA"
+            is_known = map(self._is_known_word, (text.lower(), text.capitalize()))
+            return any(is_known) and not self._is_known_word(text)
         return self._log_prob(text.lower(), 0) - self._log_prob(text, 0) > MIN_MARGIN * n_words
+
+    def _is_known_word(self, text: str) -> bool:
+        tokens = [token for token in self._tokenizers[0].split(text) if has_letters(token)]
+        return len(tokens) == 1 and tokens[0] in self._vocabularies[0]
 
     def _lacks_unknown_word(self, translation: Translation) -> bool:
         replaced = {replacement.src_position for replacement in translation.replaced}
