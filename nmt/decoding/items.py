@@ -21,13 +21,17 @@ _PATTERNS = [
         r"\bwww\.[\w.-]+\w",
         r"[\w.+-]+@[\w-]+\.[\w.-]*\w",
         r"(?<![\w&/])[@#][A-Za-z_]\w*",
+        r"(?<![\w.@/-])[\w-]{2,}(?:\.[a-z]{2,5})+(?![\w.])",  # example.org, list.txt
+        r"(?<!\w)[A-Za-z]:\\[^\s<>\"]*\w",  # C:\list.txt
+        r"(?<!\S)~?/\w[\w.-]*/[\w./-]*\w",
+        "[\U0001f000-\U0001faff\u2600-\u27bf]",  # emoji
     )
 ]
 _POSITION = re.compile(r"\d+\$")  # of an argument: the order may change
 _NUMBER = re.compile(r"\d+(?:[.,:/'’-]\d+)*")
 _SEPARATOR = re.compile(r"(?<=\d)[\s.,:/'’-](?=\d)")
 _MYRIADS = re.compile("[万萬億亿만억]")  # Chinese, Japanese and Korean write 10万 for 100,000
-MIN_DIGITS = 3  # of a number; a shorter one may be written as a word
+MAX_WORD = 12  # larger numbers are seldom written as words
 
 
 def keeps_items(source: str, translation: str) -> bool:
@@ -35,7 +39,8 @@ def keeps_items(source: str, translation: str) -> bool:
     and its numbers.
 
     Numbers are compared by their digits: "1,250" may become "1.250", and the parts of a date may
-    change places. The translation may have other numbers ("two thousand" -> "2000").
+    change places. Whole numbers up to `MAX_WORD` may become words. The translation may have other
+    numbers ("two thousand" -> "2000").
     """
     found = [_find(text) for text in (source, translation)]
     return found[0] == found[1] and _keeps_numbers(source, translation)
@@ -59,6 +64,7 @@ def _keeps_numbers(source: str, translation: str) -> bool:
         if len(groups) == 2 and groups[1] == "00":  # "4:00" may become "4"
             del groups[1]
         is_kept = shortest in written or parts.issuperset(map(int, groups))
-        if len(digits) >= MIN_DIGITS and not is_kept:
+        is_small = number.isdecimal() and int(number) <= MAX_WORD
+        if not is_kept and not is_small:
             return False
     return True

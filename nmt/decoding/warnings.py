@@ -26,7 +26,8 @@ UNKNOWN_GIVEN = "unknown words given"
 DESCRIPTIONS: Mapping[str, str] = {
     SOURCE_CUT: "the source is longer than decoding.max_source_tokens and was truncated",
     CAPITALS: (
-        "the source is in capital letters, unlike the training data; write it in its usual case"
+        "the source, or the start of each word, is in capital letters, unlike the training data; "
+        "write it in its usual case"
     ),
     ALL_UNKNOWN: "no word of the source is in the vocabulary",
     MOSTLY_UNKNOWN: (
@@ -38,12 +39,12 @@ DESCRIPTIONS: Mapping[str, str] = {
         "no copy of it"
     ),
     SENTENCES_LOST: (
-        "the source has several sentences, and the translation seems to lack some; give each "
+        "the source seems to have several sentences, and the translation to lack some; give each "
         "sentence a line of its own"
     ),
     ITEMS_CHANGED: (
-        "a placeholder, tag, address or number of the source is not in the translation, or one is "
-        "there that the source has not; check them"
+        "a placeholder, tag, address, emoji or number of the source is not in the translation, or "
+        "not in the same form, or one is there that the source has not; check them"
     ),
     WORDLESS: "the source has no words, but the translation has some or is empty",
     OUTPUT_CUT: (
@@ -55,8 +56,10 @@ DESCRIPTIONS: Mapping[str, str] = {
 
 MAX_CHARACTERS = 400  # of a source, to guess its language
 MIN_WORDS = 3  # of a source, to guess its language
+MIN_TARGET = 0.75  # of the words of a source, for the target language
+MIN_TITLE = 4  # words that all begin with a capital letter
 MIN_MARGIN = 1.0  # nats per word by which the source must be more probable in another form
-MIN_CAPITALS = 0.8  # of the letters of a source in capitals
+MIN_CAPITALS = 0.7  # of the letters of a source in capitals
 MIN_LENGTH = 0.6  # of the expected length, for a translation that lacks no sentence
 MAX_REPETITIONS = 3  # in a row
 MAX_NUMBERS = 10  # of lines in a message
@@ -130,18 +133,23 @@ class WarningChecker:
         """Never True for scripts without case, and for acronyms, which lower case makes no more
         probable.
         """
-        n_words = sum(map(has_letters, text.split()))
+        starts = [next(filter(str.isalpha, word)) for word in text.split() if has_letters(word)]
+        n_words, is_title = len(starts), all(map(str.isupper, starts))
         n_upper, n_lower = sum(map(str.isupper, text)), sum(map(str.islower, text))
-        if n_upper < max(2, MIN_CAPITALS * (n_upper + n_lower)):
+        is_upper = n_upper >= max(2, MIN_CAPITALS * (n_upper + n_lower))
+        if not is_upper and not (is_title and n_words >= MIN_TITLE):
             return False
         if n_words == 1:  # "STOP!", but neither "OK!" nor "NASA"
-            is_known = map(self._is_known_word, (text.lower(), text.capitalize()))
-            return any(is_known) and not self._is_known_word(text)
+            given, lower, capitalized = (
+                self._known(form, 0) == [True] for form in (text, text.lower(), text.capitalize())
+            )
+            return (lower or capitalized) and not given
         return self._log_prob(text.lower(), 0) - self._log_prob(text, 0) > MIN_MARGIN * n_words
 
-    def _is_known_word(self, text: str) -> bool:
-        tokens = [token for token in self._tokenizers[0].split(text) if has_letters(token)]
-        return len(tokens) == 1 and tokens[0] in self._vocabularies[0]
+    def _known(self, text: str, side: int) -> list[bool]:
+        """Of each token with letters: whether it is in the vocabulary."""
+        tokens = filter(has_letters, self._tokenizers[side].split(text))
+        return [token in self._vocabularies[side] for token in tokens]
 
     def _lacks_unknown_word(self, translation: Translation) -> bool:
         replaced = {replacement.src_position for replacement in translation.replaced}
@@ -154,19 +162,22 @@ class WarningChecker:
         )
 
     def _lacks_sentences(self, translation: Translation) -> bool:
-        n = n_sentences(translation.source)
-        if n == 1:
-            return False
+        n, n_found = n_sentences(translation.source), most_sentences(translation.text)
         expected = self._length_ratio * len(translation.src_tokens)
-        is_short = len(translation.tokens) < MIN_LENGTH * expected
-        return is_short or (self._marks_ends and most_sentences(translation.text) < n)
+        if len(translation.tokens) < MIN_LENGTH * expected:
+            return n > 1 or most_sentences(translation.source) > max(1, n_found)
+        return self._marks_ends and n_found < n > 1
 
     def _is_target_language(self, text: str) -> bool:
         """Never True with a shared vocabulary, whose frequencies are those of both languages."""
-        n_words = len(text.split())
-        if n_words < MIN_WORDS:
+        words = [word for word in text.split() if has_letters(word)]
+        gains = [self._log_prob(word, 1) - self._log_prob(word, 0) for word in words]
+        if len(words) < MIN_WORDS or sum(gains) <= MIN_MARGIN * len(words):
             return False
-        return self._log_prob(text, 1) - self._log_prob(text, 0) > MIN_MARGIN * n_words
+        n_target = sum(
+            gain > 0 and all(self._known(word, 1)) for word, gain in zip(words, gains, strict=True)
+        )
+        return n_target >= MIN_TARGET * len(words)
 
     def _log_prob(self, text: str, side: int) -> float:
         """Of the text's tokens, by their frequencies. side: 0 source, 1 target language."""

@@ -11,26 +11,28 @@ _TITLE = re.compile(
     r"|ing|no|nr|vs",
     re.IGNORECASE,
 )
-# The word before the end, the mark, closing marks, opening marks, the next letter.
-_END = re.compile(rf"([^\W_]*)([.!?।؟]+)([{_CLOSING}]*)\s+([{_OPENING}—–-]*\s?)(?=([^\W\d_]))")
+# The word before the end, the mark, closing marks, opening marks, the next word.
+_END = re.compile(rf"([^\W_]*)([.!?…।؟]+)([{_CLOSING}]*)\s+([{_OPENING}—–-]*\s?)(?=([^\W\d_]+))")
 _WIDE_END = re.compile(rf"[{_WIDE}]+[」』）{_CLOSING}]*(?=\s*\w|\s*[「『（])")
 _MARKS = re.compile(rf"[{END_MARKS}]+(?=[{_CLOSING}」』）]*(?:\s|$))|[{_WIDE}]+")
 
 
 def n_sentences(text: str) -> int:
     """How many sentences a text surely has. An end has a mark, and no lower-case letter follows;
-    abbreviations, initials, ordinals ("3. Mai") and "..." are no ends.
+    abbreviations, initials, ordinals ("3. Mai") and "... I" are no ends.
     """
     return 1 + len(_WIDE_END.findall(text)) + sum(map(_is_end, _END.finditer(text)))
 
 
 def _is_end(match: re.Match[str]) -> bool:
     word, mark, closing, opening, following = match.groups()
-    if following.islower() or mark.startswith(".."):
+    if following[0].islower() or (mark[-2:] in ("..", "…") and following == "I"):
         return False
     if closing and not opening:  # "Stop!" Tom said.
         return mark == "."
-    return mark != "." or not (len(word) < 2 or word.isdecimal() or _TITLE.fullmatch(word))
+    return mark != "." or not (
+        len(word) < 2 or (word.isdecimal() and len(word) < 3) or _TITLE.fullmatch(word)
+    )
 
 
 def most_sentences(text: str) -> int:

@@ -15,6 +15,8 @@ from nmt.text.sentences import most_sentences, n_sentences
         ("Dr. Smith met J. R. Hill and St. Peter.", 1, 5),
         ("Am 3. Mai kamen 2.5 Mio. an.", 1, 3),
         ("Well... I do not know.", 1, 2),
+        ("Well... You know… They know.", 3, 3),
+        ("It was in 1984. Two came. Anna is 5. Two left.", 3, 4),
         ("the dog sleeps. it is late.", 1, 2),
         ('"Stop!" Tom said.', 1, 2),
         ('"Stop!" "Why?"', 2, 2),
