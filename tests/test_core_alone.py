@@ -4,6 +4,8 @@ imported, and no file of the core names one.
 
 import re
 import tomllib
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -21,13 +23,17 @@ REFUSE = "import sys; sys.modules.update(dict.fromkeys(['nmt.extras', *{librarie
 
 def libraries() -> set[str]:
     """What the optional dependencies import, without what the core needs itself."""
-    wanted = {
-        re.split(r"[\[<>=]", requirement)[0]
+    wanted = chain.from_iterable(
+        requirements
         for name, requirements in PROJECT["optional-dependencies"].items()
         if name not in OTHER_EXTRAS
-        for requirement in requirements
-    }
-    return {name.replace("-", "_") for name in wanted} - {"pillow"}  # matplotlib imports pillow
+    )
+    # matplotlib imports pillow
+    return packages(wanted) - packages(PROJECT["dependencies"]) - {"pillow"}
+
+
+def packages(requirements: Iterable[str]) -> set[str]:
+    return {re.split(r"[\[<>=]", each)[0].replace("-", "_") for each in requirements}
 
 
 @pytest.mark.slow
