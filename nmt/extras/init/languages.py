@@ -15,13 +15,38 @@ CODES = """
     sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh
     yi yo za zh zu
 """
+# Names of languages in themselves, and of English, German and French in some others.
+NAMES = {
+    "en": "englisch anglais inglés inglese inglês engels angielski английский 英語 英语 英文 영어",
+    "de": "deutsch allemand alemán tedesco duits niemiecki немецкий ドイツ語 德语 德文 독일어",
+    "fr": "français französisch francés francese frans francuski французский フランス語 法语",
+    "es": "español spanisch espagnol",
+    "it": "italiano italienisch italien",
+    "pt": "português portugiesisch portugais",
+    "nl": "nederlands niederländisch néerlandais",
+    "pl": "polski polnisch polonais",
+    "ru": "русский russisch russe",
+    "zh": "中文 汉语 漢語 chinesisch chinois",
+    "ja": "日本語 japanisch japonais",
+    "ko": "한국어",
+    "ar": "العربية",
+    "cs": "čeština",
+    "da": "dansk",
+    "el": "ελληνικά",
+    "fi": "suomi",
+    "hu": "magyar",
+    "ro": "română",
+    "sv": "svenska",
+    "tr": "türkçe",
+    "uk": "українська",
+}
 # Scripts that put no spaces between words, by Unicode's names of their letters.
 UNSPACED = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
 
 
 def language_of_name(name: str) -> str | None:
-    """The code of a language by its code or English name, also with a region or as the last part of
-    a name: "de-AT", "German" and "translation.de" give "de".
+    """The code of a language by its code or name, also with a region or as the last part of a name:
+    "de-AT", "German", "Deutsch" and "translation.de" give "de".
     """
     word = name.strip().lower().rpartition(".")[2]
     code = re.split("[-_]", word)[0]
@@ -30,13 +55,14 @@ def language_of_name(name: str) -> str | None:
 
 @cache
 def _names() -> dict[str, str]:
-    """English name -> code, from the names of spaCy's classes."""
+    """Name -> code: those in English from the names of spaCy's classes."""
     pattern = re.compile(r'__all__ = \["(\w+)"')
     matches = {
         path.parent.name: pattern.search(path.read_text("utf-8"))
         for path in spacy_languages().glob("*/__init__.py")
     }
-    return {match[1].lower(): code for code, match in matches.items() if match and code != "xx"}
+    english = {match[1].lower(): code for code, match in matches.items() if match and code != "xx"}
+    return english | {name: code for code, names in NAMES.items() for name in names.split()}
 
 
 def has_no_spaces(texts: list[str]) -> bool:

@@ -175,6 +175,7 @@ def test_the_schema_is_printed_without_a_folder(nmt: Run) -> None:
             ["--data", "few.tsv", "--direction", "en-de"],
             "few.tsv: has 3 pairs; training needs at least 200, and better some thousands",
         ),
+        (["--data", "unlike.tsv", "--direction", "en-de"], "unlike.tsv: has 0 pairs; training"),
         (
             ["--data", "unclear.tsv"],
             (
@@ -190,6 +191,7 @@ def test_the_schema_is_printed_without_a_folder(nmt: Run) -> None:
 )
 def test_errors_write_nothing(nmt: Run, folder: Path, words: list[str], text: str) -> None:
     toy.write_table(folder / "few.tsv", [(f"Yes {i}.", f"Ja {i}.") for i in "abc"])
+    toy.write_table(folder / "unlike.tsv", [(f"Yes {i}{' so' * 99}.", f"Ja {i}.") for i in "abc"])
     toy.write_table(folder / "unclear.tsv", [(f"Xqz {i}.", f"Zzp {i}.") for i in range(300)])
     result = nmt("init", "x", *words)
     assert (result.status, result.out) == (1, "")
@@ -236,6 +238,7 @@ def test_the_columns_of_text_among_others(tmp_path: Path) -> None:
     ("header", "languages"),
     [
         (("English", "German"), ["en", "de"]),
+        (("Englisch", "Deutsch"), ["en", "de"]),
         (("source", "target"), ["en", "de"]),
         (("en", "de"), ["en", "de"]),
         (("fr", "de"), ["fr", "de"]),  # the name decides the language
