@@ -82,20 +82,19 @@ def inspect(paths: Sequence[Path], wanted: Languages | None = None) -> PairFiles
         src, tgt = (_column(1, _name_of_file(path), _sample_lines(path)) for path in paths)
         return PairFiles(tuple(paths), "lines", "a sentence per line", (src, tgt))
     (path,) = paths
-    if formats == ["lines"]:
-        codes = languages_of_members(path)
-        names = _choose(path, dict(zip(codes, codes, strict=True)), {}, wanted)
-        src, tgt = (_column(1, str(name), _sample_lines(path, str(name))) for name in names)
-        return PairFiles((path,), "lines", "two files with a sentence per line", (src, tgt))
     if formats == ["csv"]:
         return _inspect_table(path, wanted)
-    records = import_object(FORMATS[formats[0]].trait("records"))(path)
-    texts = _find_texts(path, records, is_complete=formats != ["tmx"])
-    src, tgt = (
-        _column(key, str(key), texts[key])
-        for key in _choose(path, {key: str(key) for key in texts}, texts, wanted)
-    )
-    return PairFiles((path,), formats[0], f"format {formats[0]}", (src, tgt))
+    texts: dict[Key, list[str]]
+    if formats == ["lines"]:
+        layout = "two files with a sentence per line"
+        texts = {code: _sample_lines(path, code) for code in languages_of_members(path)}
+    else:
+        layout = f"format {formats[0]}"
+        records = import_object(FORMATS[formats[0]].trait("records"))(path)
+        texts = _find_texts(path, records, is_complete=formats != ["tmx"])
+    chosen = _choose(path, {key: str(key) for key in texts}, texts, wanted)
+    src, tgt = (_column(key, str(key), texts[key]) for key in chosen)
+    return PairFiles((path,), formats[0], layout, (src, tgt))
 
 
 def _inspect_table(path: Path, wanted: Languages | None) -> PairFiles:
