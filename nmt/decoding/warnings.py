@@ -165,7 +165,7 @@ class WarningChecker:
         n, n_found = n_sentences(translation.source), most_sentences(translation.text)
         expected = self._length_ratio * len(translation.src_tokens)
         if len(translation.tokens) < MIN_LENGTH * expected:
-            return n > 1 or most_sentences(translation.source) > max(1, n_found)
+            return n_sentences(translation.source, ordinals=False) > 1
         return self._marks_ends and n_found < n > 1
 
     def _is_target_language(self, text: str) -> bool:

@@ -17,22 +17,26 @@ _WIDE_END = re.compile(rf"[{_WIDE}]+[」』）{_CLOSING}]*(?=\s*\w|\s*[「『（
 _MARKS = re.compile(rf"[{END_MARKS}]+(?=[{_CLOSING}」』）]*(?:\s|$))|[{_WIDE}]+")
 
 
-def n_sentences(text: str) -> int:
+def n_sentences(text: str, *, ordinals: bool = True) -> int:
     """How many sentences a text surely has. An end has a mark, and no lower-case letter follows;
-    abbreviations, initials, ordinals ("3. Mai") and "... I" are no ends.
+    abbreviations, initials, ordinals ("3. Mai") and "... I" are no ends. ordinals: whether there
+    may be some, or each number ends a sentence ("She is 3. Tom is 4.").
     """
-    return 1 + len(_WIDE_END.findall(text)) + sum(map(_is_end, _END.finditer(text)))
+    ends = [_is_end(match, ordinals) for match in _END.finditer(text)]
+    return 1 + len(_WIDE_END.findall(text)) + sum(ends)
 
 
-def _is_end(match: re.Match[str]) -> bool:
+def _is_end(match: re.Match[str], ordinals: bool) -> bool:
     word, mark, closing, opening, following = match.groups()
     if following[0].islower() or (mark[-2:] in ("..", "…") and following == "I"):
         return False
     if closing and not opening:  # "Stop!" Tom said.
         return mark == "."
-    return mark != "." or not (
-        len(word) < 2 or (word.isdecimal() and len(word) < 3) or _TITLE.fullmatch(word)
-    )
+    if mark != ".":
+        return True
+    if word.isdecimal():
+        return len(word) > 2 or not ordinals
+    return len(word) > 1 and not _TITLE.fullmatch(word)
 
 
 def most_sentences(text: str) -> int:

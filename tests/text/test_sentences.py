@@ -17,6 +17,7 @@ from nmt.text.sentences import most_sentences, n_sentences
         ("Well... I do not know.", 1, 2),
         ("Well... You know… They know.", 3, 3),
         ("It was in 1984. Two came. Anna is 5. Two left.", 3, 4),
+        ("Plan B. Smith", 1, 2),
         ("the dog sleeps. it is late.", 1, 2),
         ('"Stop!" Tom said.', 1, 2),
         ('"Stop!" "Why?"', 2, 2),
