@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import log
 
-from nmt.decoding.copying import WordlessLines, has_letters
 from nmt.decoding.forced import ScoredPair
 from nmt.decoding.items import keeps_items
-from nmt.decoding.translator import Translation
+from nmt.decoding.translator import Translation, WordlessLines, has_letters
 from nmt.decoding.unknown_words import UNKNOWN
 from nmt.text.sentences import END_MARKS, most_sentences, n_sentences
 from nmt.text.tokenizers import Tokenizer
@@ -144,7 +143,8 @@ class WarningChecker:
                 self._known(form, 0) == [True] for form in (text, text.lower(), text.capitalize())
             )
             return (lower or capitalized) and not given
-        return self._log_prob(text.lower(), 0) - self._log_prob(text, 0) > MIN_MARGIN * n_words
+        lower, given = self._token_log_probs([text.lower(), text], 0)
+        return lower - given > MIN_MARGIN * n_words
 
     def _known(self, text: str, side: int) -> list[bool]:
         """Of each token with letters: whether it is in the vocabulary."""
@@ -171,18 +171,22 @@ class WarningChecker:
     def _is_target_language(self, text: str) -> bool:
         """Never True with a shared vocabulary, whose frequencies are those of both languages."""
         words = [word for word in text.split() if has_letters(word)]
-        gains = [self._log_prob(word, 1) - self._log_prob(word, 0) for word in words]
-        if len(words) < MIN_WORDS or sum(gains) <= MIN_MARGIN * len(words):
+        if len(words) < MIN_WORDS:
+            return False
+        as_source, as_target = (self._token_log_probs(words, side) for side in (0, 1))
+        gains = [target - source for source, target in zip(as_source, as_target, strict=True)]
+        if sum(gains) <= MIN_MARGIN * len(words):
             return False
         n_target = sum(
             gain > 0 and all(self._known(word, 1)) for word, gain in zip(words, gains, strict=True)
         )
         return n_target >= MIN_TARGET * len(words)
 
-    def _log_prob(self, text: str, side: int) -> float:
-        """Of the text's tokens, by their frequencies. side: 0 source, 1 target language."""
-        ids = self._vocabularies[side].ids(self._tokenizers[side].split(text))
-        return sum(self._log_probs[side][index] for index in ids)
+    def _token_log_probs(self, texts: Sequence[str], side: int) -> list[float]:
+        """Of the tokens of each text, by their frequencies. side: 0 source, 1 target language."""
+        vocabulary, log_probs = self._vocabularies[side], self._log_probs[side]
+        all_tokens = self._tokenizers[side].split_all(texts)
+        return [sum(log_probs[index] for index in vocabulary.ids(tokens)) for tokens in all_tokens]
 
 
 def _unigram_log_probs(counts: Sequence[int]) -> list[float]:
