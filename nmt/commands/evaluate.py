@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from zipfile import is_zipfile
@@ -427,17 +428,8 @@ def _score_outputs(
         lowercase: add scores that ignore case.
     """
     cases = (False, True) if lowercase else (False,)
-    scores = [
-        score(
-            outputs,
-            text.references,
-            metrics,
-            lowercase=case,
-            bootstrap=N_RESAMPLES,
-            language=language,
-        )
-        for case in cases
-    ]
+    measure = partial(score, bootstrap=N_RESAMPLES, language=language)
+    scores = [measure(outputs, text.references, metrics, lowercase=case) for case in cases]
     remarks = bleu_remarks(text.references, language, outputs) if "BLEU" in metrics else []
     tokenized_scores = []
     n_tokenized = sum(output.endswith(" .") for output in outputs)

@@ -13,7 +13,6 @@ from nmt.config.parts import METHODS, VIEWS
 from nmt.config.schema import DecodingConfig
 from nmt.data.batches import cut_batches
 from nmt.decoding.batch_runner import run_batches
-from nmt.decoding.copying import WordlessLines
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import search
 from nmt.decoding.unknown_words import (
@@ -93,6 +92,37 @@ class Ranker(Protocol):
 
     def __call__(self, results: Sequence[Sequence[Translation]]) -> list[list[Translation]]:
         """The hypotheses of each sentence, best first."""
+
+
+def has_letters(text: str) -> bool:
+    return any(map(str.isalpha, text))
+
+
+class WordlessLines:
+    """Knows which lines are copied: those without letters.
+
+    Two kinds are translated after all: all lines, if the training data is mostly numbers or signs;
+    and a line with a character beyond ASCII that the source language has and the target language
+    lacks, such as "。" on the way into English.
+
+    Args:
+        source, target: with the counts of the training data.
+
+    Attributes:
+        are_copied: False if the training data is mostly numbers or signs.
+        only_source: the characters that the source language has and the target language lacks.
+    """
+
+    def __init__(self, source: Vocabulary, target: Vocabulary) -> None:
+        counted = zip(source, source.counts, strict=True)
+        n_words = sum(count for token, count in counted if has_letters(token))
+        self.are_copied = n_words >= sum(source.counts) / 2
+        self.only_source = {*"".join(source)} - {*"".join(target)}
+
+    def __contains__(self, text: str) -> bool:
+        if not self.are_copied or has_letters(text):
+            return False
+        return text.isascii() or self.only_source.isdisjoint(text)
 
 
 class Translator:

@@ -16,13 +16,16 @@ from nmt.decoding.alignment import align
 from nmt.decoding.forced import score_pairs
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import search
-from nmt.decoding.translator import Translation, Translator
+from nmt.decoding.translator import Translation, Translator, WordlessLines
 from nmt.errors import ConfigError, DataError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
 
 TEXTS = ["ab", "", "a b a b", "  ", "b", "abababab"]
+ENGLISH = {"the": 9, "dog": 5, "sleeps": 3, "￭.": 4, "2": 1}
+JAPANESE = {"犬": 9, "は": 9, "眠る": 3, "。": 4, "２": 2}
+NUMBERS = {"7": 5, "+": 5, "=": 5, "x": 1}
 
 
 def make_translator(kind: str = "characters", **options: Any) -> Translator:
@@ -268,3 +271,24 @@ def test_batches_stay_within_their_limits(monkeypatch: pytest.MonkeyPatch) -> No
     batches.clear()
     translator.translate(texts[:5])
     assert sorted(batches) == [(1, 2), (2, 2), (2, 2)]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "text", "copied"),
+    [
+        (ENGLISH, JAPANESE, "12,345", True),
+        (ENGLISH, JAPANESE, "¿ – …", True),
+        (ENGLISH, JAPANESE, "😀🇯🇵 ♥", True),
+        (ENGLISH, JAPANESE, "5 km", False),
+        (JAPANESE, ENGLISH, "...", True),
+        (JAPANESE, ENGLISH, "。", False),
+        (JAPANESE, ENGLISH, "２", False),
+        (JAPANESE, JAPANESE, "２。", True),
+        (NUMBERS, ENGLISH, "7 + 7", False),
+    ],
+)
+def test_lines_without_words(
+    source: dict[str, int], target: dict[str, int], text: str, copied: bool
+) -> None:
+    lines = WordlessLines(Vocabulary.build(source), Vocabulary.build(target))
+    assert (text in lines) is copied

@@ -16,7 +16,7 @@ from nmt import __version__
 from nmt.commands.options import BeamOption, DecodingOption, RunOrBundleArgument, decoding_overrides
 from nmt.config.schema import Config
 from nmt.config.section import key_of
-from nmt.decoding.copying import WordlessLines
+from nmt.decoding.translator import WordlessLines
 from nmt.errors import ConfigError, DataError
 from nmt.extras.export import translate
 from nmt.extras.export.graphs import export_graphs

@@ -130,7 +130,7 @@ def propose_fine_tuning(
             "epochs": 100,
             "max_steps": steps,
             "learning_rate": {
-                "peak": config.training.learning_rate.peak / 10,
+                "peak": float(f"{config.training.learning_rate.peak / 10:.2g}"),
                 "schedule": "linear",
                 "steps": None,
             },
