@@ -10,6 +10,7 @@ _PATTERNS = [
     for pattern in (
         r"\{\s*[^\s{},]*\s*\}",  # {name}, {0:.2f}, ${x}, and {{ x }} inside its outer braces
         r"\{%.*?%\}",
+        r"\[[A-Z\d_]+\]|%[A-Z_]{2,}%|\\[nrt](?![A-Za-z])",  # [NAME], %NAME%, and \n as two signs
         # %s, %1$d, %(name)s, %1; but "100%ig" and "5 %ige" are no placeholders
         r"(?<![\d%])(?<!\d\s)%(?:\(\w+\)|\d+\$)?[-+#0]*[\d*]*(?:\.\d+)?[hlqjzt]*"
         r"[diouxXeEfFgGcrsp@]",
@@ -21,7 +22,7 @@ _PATTERNS = [
         r"\bwww\.[\w.-]+\w",
         r"[\w.+-]+@[\w-]+\.[\w.-]*\w",
         r"(?<![\w&/])[@#][A-Za-z_]\w*",
-        r"(?<![\w.@/-])[\w-]{2,}(?:\.[a-z]{2,5})+(?![\w.])",  # example.org, list.txt
+        r"(?<![\w.@/-])[\w-]{2,}(?:\.[a-z]{2,5})+(?!\.?\w)",  # example.org, list.txt
         r"(?<!\w)[A-Za-z]:\\[^\s<>\"]*\w",  # C:\list.txt
         r"(?<!\S)~?/\w[\w.-]*/[\w./-]*\w",
         "[\U0001f000-\U0001faff\u2600-\u27bf]",  # emoji

@@ -143,8 +143,8 @@ class WarningChecker:
                 self._known(form, 0) == [True] for form in (text, text.lower(), text.capitalize())
             )
             return (lower or capitalized) and not given
-        lower, given = self._token_log_probs([text.lower(), text], 0)
-        return lower - given > MIN_MARGIN * n_words
+        as_lower, as_given = self._token_log_probs([text.lower(), text], 0)
+        return as_lower - as_given > MIN_MARGIN * n_words
 
     def _known(self, text: str, side: int) -> list[bool]:
         """Of each token with letters: whether it is in the vocabulary."""

@@ -32,6 +32,8 @@ from nmt.decoding.items import keeps_items
         ("120,000 people", "12万人"),
         ("١٢٣٤ بيت", "1234 houses"),
         ("if a < b and c > d", "falls a < b und c > d"),
+        ("We bought it at example.com.", "Bei example.com kauften wir es."),
+        ("C:\\new [x]", "[y] C:\\new"),
     ],
 )
 def test_kept(source: str, translation: str) -> None:
@@ -43,6 +45,10 @@ def test_kept(source: str, translation: str) -> None:
     [
         ("Delete {name}?", "{Name} löschen?"),
         ("Delete it?", "{name} löschen?"),
+        ("Go to example.com.", "Geh."),
+        ("Dear [NAME]", "Lieber Name"),
+        ("Dear %NAME%", "Lieber"),
+        ("one\\n", "eins"),
         ("${team}", "Mannschaft"),
         ("$price", "Preis"),
         ("{% if new %}new", "neu"),
