@@ -143,25 +143,30 @@ def _find_texts(
     for row in sample:
         for key, cell in row.items():
             columns.setdefault(key, []).append(cell.strip())
-    texts = {
-        key: cells
-        for key, cells in columns.items()
-        if _is_text(cells, len(sample) if is_complete else len(cells))
-    }
-    if len(texts) < 2:
-        raise DataError(
-            f"{path}: has no two columns of text; give a table of two columns, or two files with "
-            "--data twice"
-        )
-    return texts
+    for share in (0.2, 0.05):  # the second for a column whose texts recur often
+        texts = {
+            key: cells
+            for key, cells in columns.items()
+            if _is_text(cells, len(sample) if is_complete else len(cells), share)
+        }
+        if len(texts) >= 2:
+            return texts
+    raise DataError(
+        f"{path}: has no two columns of text; give a table of two columns, or two files with "
+        "--data twice"
+    )
 
 
-def _is_text(cells: Sequence[str], n_rows: int) -> bool:
-    """Whether most cells have letters, are no attributions, addresses or ids, and differ."""
+def _is_text(cells: Sequence[str], n_rows: int, share: float) -> bool:
+    """Whether most cells have letters, are no attributions, addresses or ids, and differ.
+
+    Args:
+        share: how many of the rows have a text of their own, at least.
+    """
     n_texts = sum(
         any(letter.isalpha() for letter in cell) and not NO_TEXT.match(cell) for cell in cells
     )
-    return n_texts >= 0.8 * n_rows and len(set(cells)) >= min(0.2 * n_rows, MAX_SAMPLE / 20)
+    return n_texts >= 0.8 * n_rows and len(set(cells)) >= min(share * n_rows, MAX_SAMPLE / 20)
 
 
 def _choose(

@@ -5,7 +5,7 @@ from functools import cache
 
 from nmt.data.checks import spacy_languages
 
-# ISO 639-1.
+# ISO 639-1, and the codes of three letters that corpora have.
 CODES = """
     aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv
     cy da de dv dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr
@@ -14,6 +14,8 @@ CODES = """
     ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg sh si sk sl sm sn so sq
     sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh
     yi yo za zh zu
+    ara arb bul ces cmn dan deu dut ell eng est fas fin fra fre ger heb hin hun ind ita jpn kor lav
+    lit nld nob pol por ron rum rus slk slv spa srp swe tha tur ukr vie zho
 """
 # Names of languages in themselves, and of English, German and French in some others.
 NAMES = {
@@ -46,11 +48,13 @@ UNSPACED = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00
 
 def language_of_name(name: str) -> str | None:
     """The code of a language by its code or name, also with a region or as the last part of a name:
-    "de-AT", "German", "Deutsch" and "translation.de" give "de".
+    "de-AT", "German (Austria)", "Deutsch", "translation.de" and "text_de" give "de"; "deu_Latn"
+    gives "deu".
     """
     word = name.strip().lower().rpartition(".")[2]
-    code = re.split("[-_]", word)[0]
-    return code if code in CODES.split() or code in _names().values() else _names().get(word)
+    first, last = re.split(r"[-_]| *\(", word)[0], re.split(r"[_(]", word)[-1].rstrip(")")
+    codes = {code: code for code in (*CODES.split(), *_names().values())}
+    return next(filter(None, map((codes | _names()).get, (first, word, last))), None)
 
 
 @cache

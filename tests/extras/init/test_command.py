@@ -295,6 +295,14 @@ def test_files_that_are_no_tables(tmp_path: Path, content: bytes, text: str) -> 
 def test_languages_have_names() -> None:
     names = ("de", " EN ", "German", "chinese", "source", "")
     assert [*map(language_of_name, names)] == ["de", "en", "de", "zh", None, None]
+    names = ("English (US)", "Target (de)", "text_de", "deu_Latn", "pt_br", "Wi-Fi")
+    assert [*map(language_of_name, names)] == ["en", "de", "de", "deu", "pt", None]
+
+
+def test_a_text_with_many_translations(tmp_path: Path) -> None:
+    rows = [(ENGLISH[i // 12], f"{GERMAN[i // 12]} {i}", "web") for i in range(48)]
+    files = look_at(write(tmp_path / "pairs.tsv", rows))
+    assert [column.key for column in files.columns] == [1, 2]
 
 
 def as_tmx(pairs: Sequence[tuple[str, str]]) -> str:
