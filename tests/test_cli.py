@@ -120,7 +120,7 @@ def test_a_run_folder_explains_itself(trained: Path) -> None:
     events = events_of(run)
     assert [(event["event"], event["step"]) for event in events] == [
         *(("train", 6), ("train", 12), ("validation", 12)),
-        *(("train", 18), ("train", 24), ("validation", 24), ("choice", 24)),
+        *(("train", 18), ("train", 24), ("validation", 24)),
     ]
     names = {"loss", "perplexity", "tokens_per_second", "learning_rate", "gradient_norm"}
     assert names <= events[0].keys()

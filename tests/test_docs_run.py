@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 RUNS = (
     "tatoeba tatoeba-large multi30k-more/students/backward-1 sample a b s1 s2 s3 new m none "
-    "attention en-de"
+    "attention en-de mine"
 )
 OPPOSITE_RUNS = "tatoeba-de-en multi30k-more/students/forward-1"
 # The tests run these, but not the commands that train or download.
@@ -64,6 +64,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text = "".join(f"{line}\n" for line in lines).encode()
         (folder / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
     toy.write_table(folder / "pairs.tsv", PAIRS)
+    toy.write_table(folder / "field.tsv", toy.sentence_pairs())
     return folder
 
 

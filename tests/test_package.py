@@ -112,6 +112,7 @@ def test_events_of_a_training(
     assert capfd.readouterr() == ("", "")
     assert [(type(event), getattr(event, "step", None)) for event in events] == [
         (BeginEvent, 0),
+        (MessageEvent, None),  # no word occurs once, so <unk> is not trained
         *((StepEvent, number) for number in (1, 2, 3)),
         (ValidationEvent, 3),
         (CheckpointEvent, 3),

@@ -29,7 +29,9 @@ def copy(
     config.write_text(config.read_text("utf-8").replace("\nseed: 1 ", f"\nseed: {seed} "), "utf-8")
     if needs is not None:
         manifest = read_json(folder / "manifest.json")
-        parts = [{"origin": "original"}, {"origin": "forward", "runs": [{"run": str(needs)}]}]
+        half = {"pairs": manifest["splits"]["train"]["pairs"] // 2, "repeat": 1}
+        translated = {"origin": "forward", "runs": [{"run": str(needs)}], **half}
+        parts = [{"origin": "original", **half}, translated]
         manifest |= {"augmentation": {"parts": parts}, "content": str(needs), "seconds": 60.0}
         write_json(folder / "manifest.json", manifest)
     if bleu is not None:

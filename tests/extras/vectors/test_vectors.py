@@ -138,7 +138,7 @@ SIZE = ", line 1: vectors of {} numbers, but model.embedding_size is 2; set it t
         (b"the 1 2\ndog 3 O.4\n", LINE.format(2, "'3 O.4'")),
         (b"the 1 nan\n", LINE.format(1, "'1 nan'")),
         (b"the 1 -1e39\n", LINE.format(1, "'1 -1e39'")),
-        ("the 1 2\n".encode("utf-16"), ": is UTF-16 or no text; save it as UTF-8 text"),
+        ("the 1 2\n".encode("utf-16-le"), ": is UTF-16 or no text; save it as UTF-8 text"),
         (
             "и 1 2\nв 3 4\n".encode(),
             ": has none of the vocabulary's 4 tokens; give a file of the text's language",
