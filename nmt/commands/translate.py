@@ -280,8 +280,10 @@ def _answers(
     try:
         for texts in inputs.batches:
             results, error = _results(fn, texts)
+            checked = {id(result): result for result in results}  # equal texts share a result
+            warnings_of = {key: check(result) for key, result in checked.items()}
             for number, result in enumerate(results, n_done + 1):
-                warnings = check(result)
+                warnings = warnings_of[id(result)]
                 yield number, result, warnings
                 for warning in warnings:
                     numbers.setdefault(warning, []).append(number)
