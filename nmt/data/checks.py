@@ -23,7 +23,7 @@ import numpy.typing as npt
 from nmt.data.splitting import Fingerprints, Kind, are_among
 from nmt.errors import DataError, NmtWarning
 from nmt.text.tokenizers import WORD_CHARACTERS, Side
-from nmt.text.vocabulary import Vocabulary
+from nmt.text.vocabulary import SPECIALS, Vocabulary
 
 MAX_SHIFT = 3
 
@@ -76,7 +76,7 @@ NOT_RAW = (
     ("marks of the OpenNMT tokenizer", "￭", 0.02, "join it with `sed 's/ *￭ *//g'`"),
     ("marks of WordPiece", r"\S ##\w", 0.02, "join it with `sed 's/ ##//g'`"),
     (
-        "doubled quotation marks, or such with backslashes",
+        "doubled or escaped quotation marks",
         r'""|\\"',
         0.02,
         "write all cells in one way (RFC 4180)",
@@ -245,7 +245,8 @@ def find_other_language(texts: Sequence[str], language: str) -> tuple[str, float
     own = SAME_WORDS.get(language, language)
     if own not in SCRIPTS.values() and len(function_words(own)) < 50:
         # Few words say little; the words of a language without a list may be those of a relative,
-        # and a code of three letters may be another one for the same language.
+        # and a code of three letters may be another one for the same language. A code that does not
+        # exist, such as "cz" for "cs", is a mistake, so the guess counts.
         is_code = own in OTHER_CODES.split() or any(
             re.match(rf"{own}(_|$)", name) for name in locale_alias
         )
@@ -331,11 +332,11 @@ def check_vocabulary(side: str, n_tokens: int, coverage: float) -> None:
 def check_subwords(vocabularies: Mapping[Side, Vocabulary], size: int) -> None:
     """Warn if most learned pieces are too rare in the training data to be learned."""
     # All characters are pieces; for more, ten tokens each: a guess that few are then rare.
-    n_characters = max(len({*chain(*[*each][4:])}) for each in vocabularies.values())
-    n_tokens = min(sum(each.counts[4:]) for each in vocabularies.values())
+    n_characters = max(len({*chain(*[*each][len(SPECIALS) :])}) for each in vocabularies.values())
+    n_tokens = min(sum(each.counts[len(SPECIALS) :]) for each in vocabularies.values())
     better = math.ceil(max(1.3 * n_characters, n_tokens / 10) / 10) * 10
     for side, vocabulary in vocabularies.items():
-        counts = vocabulary.counts[4:]
+        counts = vocabulary.counts[len(SPECIALS) :]
         n_rare = sum(count < 3 for count in counts)
         if n_rare > len(counts) / 2 and better < 0.9 * size:
             _warn(

@@ -169,7 +169,7 @@ def first_weights(
         CheckpointError, ConfigError, DataError: the training cannot start from its run.
     """
     run, kept = config.training.start_from, ""
-    parent = None if run is None else load_parent(run, config)
+    parent = None if run is None else _load_parent(run, config)
     for fill in hooks("start"):
         for note in fill(model, config):
             yield note, "weights", {"text": note}
@@ -185,7 +185,7 @@ def first_weights(
         yield f"lexicon: {pairs}{words}{kept}", "lexicon", sizes
 
 
-def load_parent(run: Path, config: Config) -> Seq2Seq:
+def _load_parent(run: Path, config: Config) -> Seq2Seq:
     """The model that a training starts from.
 
     Raises:

@@ -144,8 +144,8 @@ def test_names_in_other_letters_are_no_other_language(language: str, text: str) 
         ("a cake ￭.", "marks of the OpenNMT tokenizer"),
         ("a ca ##ke", "marks of WordPiece"),
         ("a</w> ca ke</w>", "marks of the ends of words"),
-        (r"Say \"now\".", "doubled quotation marks, or such with backslashes"),
-        ('"Say ""now""."', "doubled quotation marks, or such with backslashes"),
+        (r"Say \"now\".", "doubled or escaped quotation marks"),
+        ('"Say ""now""."', "doubled or escaped quotation marks"),
         ("A cake , please .", "words split by a tokenizer"),
     ],
 )

@@ -11,7 +11,7 @@ import typer
 from nmt.commands.options import to_json
 from nmt.config.load import config_from_dict
 from nmt.config.parts import choices
-from nmt.config.schema import DIRECTION_PATTERN, PATTERN_TEXTS, Config, SourceConfig
+from nmt.config.schema import Config, SourceConfig
 from nmt.config.yaml_text import comment, parse, to_yaml
 from nmt.data.checks import SAME_WORDS
 from nmt.data.formats import Languages
@@ -114,7 +114,9 @@ def _parse_direction(direction: str) -> Languages:
     code = r"([a-z]{2,3})(?:[-_](?:[A-Z][a-z]{3}|[A-Z]{2}|\d{3})|_[a-z]{2,4})*"
     match = re.fullmatch(f"{code}-{code}", direction)
     if match is None:
-        raise ConfigError(f"--direction {direction}: must be {PATTERN_TEXTS[DIRECTION_PATTERN]}")
+        raise ConfigError(
+            f"--direction {direction}: must be two language codes, for example en-de or en-fr_CA"
+        )
     return match[1], match[2]
 
 

@@ -24,7 +24,7 @@ class Measures:
 
     Attributes:
         name: of the files.
-        n_pairs: different ones that are kept; of a large file, about so many.
+        n_pairs: number of different pairs that are kept; of a large file, an estimate.
         n_read: rows that were cleaned. dropped: how many of them are not kept, by reason.
         is_all: whether those are all rows.
         n_held_out: how many pairs are a good dev set, and test set.
