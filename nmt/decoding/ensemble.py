@@ -22,7 +22,7 @@ class Member:
 
 @dataclass(frozen=True)
 class PerModel:
-    """One state, or one memory, for each model, in the models' order."""
+    """A state, a memory or the vectors of each model, in the models' order."""
 
     values: tuple[Any, ...]
 
@@ -37,11 +37,6 @@ class Ensemble(TranslationModel):
     def __init__(self, models: Sequence[TranslationModel]) -> None:
         super().__init__()
         self.models = nn.ModuleList(models)
-        self.sizes = [model.vector_size for model in models]
-
-    @property
-    def vector_size(self) -> int:
-        return sum(self.sizes)
 
     @property
     def device(self) -> torch.device:
@@ -60,23 +55,23 @@ class Ensemble(TranslationModel):
         return PerModel(tuple(model.start(model_memory) for model, model_memory in members))
 
     def step(self, ids: Tensor, state: PerModel, memory: PerModel) -> StepOutput:
-        """One step of each model: vectors side by side [N, sum of R], mean attention [N, S]."""
+        """One step of each model, with the mean attention [N, S]."""
         members = zip(self.members, state.values, memory.values, strict=True)
         steps = [
             model.step(ids, model_state, model_memory)
             for model, model_state, model_memory in members
         ]
         return StepOutput(
-            torch.cat([step.vector for step in steps], 1),
+            PerModel(tuple(step.vector for step in steps)),
             torch.stack([step.attention for step in steps]).mean(0),
             PerModel(tuple(step.state for step in steps)),
         )
 
-    def compute_logits(self, vectors: Tensor) -> Tensor:
+    def compute_logits(self, vectors: PerModel) -> Tensor:
         """log sum_m p_m(y) for each word y, which is the log of the mean probability plus log M:
-        [N, sum of R] -> [N, V].
+        [N, V].
         """
-        parts = zip(self.members, vectors.split(self.sizes, 1), strict=True)
+        parts = zip(self.members, vectors.values, strict=True)
         return reduce(
             torch.logaddexp,
             (model.compute_logits(vector).log_softmax(1) for model, vector in parts),

@@ -17,6 +17,7 @@ maximum length.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -171,12 +172,13 @@ class _Beams:
         """The number of sentences in the batch, b."""
         return len(self.sentence)
 
-    def extend(self, model: TranslationModel, vectors: Tensor) -> Candidates:
-        """Candidates [b, K, k] for the next token of each hypothesis, from vectors [b * K, R]."""
+    def extend(self, model: TranslationModel, vectors: Any) -> Candidates:
+        """Candidates [b, K, k] for the next token of each hypothesis, from its row of `vectors`."""
         t = len(self.steps)
         is_open = self.log_prob > float("-inf")
         rows = is_open.flatten().nonzero().squeeze(1)  # [N]: only open hypotheses need logits
-        vectors = vectors if len(rows) == len(vectors) else vectors[rows.to(vectors.device)]
+        if len(rows) < is_open.numel():
+            vectors = vectors.select(rows.to(model.device))
         sentence = self.sentence.repeat_interleave(self.size)[rows]
         ids_so_far = self.ids_so_far.flatten(0, 1)[rows]
         too_short = self.min_length[sentence] > t
@@ -199,7 +201,7 @@ class _Beams:
         return candidates.scatter_to_beam(is_open)
 
     def _most_probable(
-        self, model: TranslationModel, vectors: Tensor, banned: Tensor, is_open: Tensor
+        self, model: TranslationModel, vectors: Any, banned: Tensor, is_open: Tensor
     ) -> Candidates:
         """At least the best K allowed tokens; those that the beam cannot take may be missing."""
 

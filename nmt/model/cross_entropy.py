@@ -30,6 +30,10 @@ class Additions(NamedTuple):
     ids: Tensor
     values: Tensor
 
+    def select(self, rows: Tensor) -> "Additions":
+        """Those at the positions `rows` [N'], in that order."""
+        return Additions(self.ids[rows], self.values[rows])
+
 
 class Distillation(NamedTuple):
     """The weight of the cross-entropy of soft targets, in [0, 1]."""

@@ -16,12 +16,13 @@ class StepOutput:
     """The result of one decoder step for N hypotheses.
 
     Attributes:
-        vector: [N, R], the input of the output layer.
+        vector: what the output layer reads: of a decoder [N, R]; of a model it is opaque, as is its
+            memory.
         attention: [N, S], the attention weights; 0 on padding.
         state: the state for the next step.
     """
 
-    vector: Tensor
+    vector: Any
     attention: Tensor
     state: Any
 
@@ -33,8 +34,8 @@ ChooseWords = Callable[[IdLists, IdLists], tuple["TranslationModel", Tensor]]
 class TranslationModel(nn.Module, ABC):
     """Reads a batch of source sentences once, then predicts target tokens one step at a time.
 
-    A memory (one row per sentence) and a state (one row per hypothesis) are opaque to the caller,
-    except that `select(rows)` returns the rows [B'] in that order.
+    A memory (one row per sentence), a state and the vectors of a step (one row per hypothesis) are
+    opaque to the caller, except that `select(rows)` returns the rows [B'] in that order.
 
     Attributes:
         choose_words: for a batch, from the ids of its sources, and target ids that must be among
@@ -43,11 +44,6 @@ class TranslationModel(nn.Module, ABC):
     """
 
     choose_words: ChooseWords | None = None
-
-    @property
-    @abstractmethod
-    def vector_size(self) -> int:
-        """R, the width of the vectors of a step."""
 
     @property
     @abstractmethod
@@ -77,12 +73,10 @@ class TranslationModel(nn.Module, ABC):
         """
 
     @abstractmethod
-    def compute_logits(self, vectors: Tensor) -> Tensor:
-        """Vectors [N, R] of a step -> logits [N, V]: log-probabilities up to a constant per row."""
+    def compute_logits(self, vectors: Any) -> Tensor:
+        """The vectors of N rows -> logits [N, V]: log-probabilities up to a constant per row."""
 
-    def topk_log_probs(
-        self, vectors: Tensor, k: int, threshold: ThresholdFn
-    ) -> tuple[Tensor, Tensor]:
+    def topk_log_probs(self, vectors: Any, k: int, threshold: ThresholdFn) -> tuple[Tensor, Tensor]:
         """The ids and log-probabilities [N, k] of the most probable words, best first, on the CPU.
 
         Args:

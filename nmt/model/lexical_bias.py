@@ -63,7 +63,6 @@ class LexicalBias(nn.Module):
         if n_words:
             self.words = WordKeys(src_size)
             self.register_buffer("word_keys", torch.full((n_words,), LAST_KEY))  # ascending
-        self.output_size = tgt_size  # the number of words that `dense` computes
 
     @torch.no_grad()
     def fill(self, ids: Tensor, probabilities: Tensor) -> None:
@@ -132,15 +131,6 @@ class LexicalBias(nn.Module):
                 @ translations.probabilities
                 / EPSILON
             )
-
-    def dense(self, attention: Tensor, translations: Translations) -> Tensor:
-        """The bias of each target word in a step of K hypotheses each: [B * K, S] -> [B * K, V]."""
-        hypotheses = attention.unflatten(0, (translations.ids.shape[0], -1))  # [B, K, S]
-        values: Tensor = self(hypotheses, translations)  # [B, K, U]
-        ids = translations.ids.unsqueeze(1).expand_as(values).flatten(0, 1)
-        values = values.flatten(0, 1)
-        # Not len(ids): in an exported graph, that would be a constant.
-        return values.new_zeros(ids.shape[0], self.tgt_size).scatter_add(1, ids, values)
 
 
 class WordKeys(nn.Module):

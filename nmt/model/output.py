@@ -9,6 +9,7 @@ To add a layer: a subclass of `Output`, and its row in `OUTPUTS`.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from math import isfinite
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -33,6 +34,23 @@ BLOCK_SIZE = 1 << 18  # logits that `log_norm` exponentiates at a time: they sta
 ThresholdFn = Callable[[Tensor, Tensor], Tensor]
 
 
+class Vectors(NamedTuple):
+    """What an output layer reads at N positions.
+
+    Attributes:
+        values: [N, R], of the readout.
+        additions: to the logits; for layers that can.
+    """
+
+    values: Tensor
+    additions: Additions | None = None
+
+    def select(self, rows: Tensor) -> "Vectors":
+        """Those at the positions `rows` [N'], in that order."""
+        additions = None if self.additions is None else self.additions.select(rows)
+        return Vectors(self.values[rows], additions)
+
+
 class Output(nn.Module, ABC):
     """From vectors to probabilities.
 
@@ -44,19 +62,19 @@ class Output(nn.Module, ABC):
     """
 
     @abstractmethod
-    def forward(self, vectors: Tensor) -> Tensor:
+    def forward(self, vectors: Tensor, additions: Additions | None = None) -> Tensor:
         """[..., R] -> logits [..., V]."""
 
-    def log_probs(self, vectors: Tensor) -> Tensor:
+    def log_probs(self, vectors: Tensor, additions: Additions | None = None) -> Tensor:
         """[..., R] -> log-probabilities [..., V]."""
-        return functional.log_softmax(self(vectors), dim=-1)
+        return functional.log_softmax(self(vectors, additions), dim=-1)
 
-    def best(self, vectors: Tensor) -> Tensor:
+    def best(self, vectors: Tensor, additions: Additions | None = None) -> Tensor:
         """[..., R] -> the most probable ids [...]."""
-        return self(vectors).argmax(-1)  # type: ignore[no-any-return]
+        return self(vectors, additions).argmax(-1)  # type: ignore[no-any-return]
 
     def topk_log_probs(
-        self, vectors: Tensor, k: int, threshold: ThresholdFn
+        self, vectors: Vectors, k: int, threshold: ThresholdFn
     ) -> tuple[Tensor, Tensor]:
         """The ids and log-probabilities [N, k] of the most probable words, best first, on the CPU.
 
@@ -64,7 +82,7 @@ class Output(nn.Module, ABC):
             threshold: given the best words so far, the log-probability that another word must reach
                 to be of use; words below it may be left out or have -inf.
         """
-        return topk_log_probs(self(vectors), k)
+        return topk_log_probs(self(*vectors), k)
 
     @abstractmethod
     def loss(
@@ -94,7 +112,7 @@ class Softmax(Output):
     """The full softmax over the vocabulary: logits = W_s x + b (Luong 2015, eq. 6).
 
     With `tied`, W_s is the target embedding [V, E]. If R is not E, x is projected to E numbers
-    first. A vector may have R + V numbers: the last V are added to the logits.
+    first.
     """
 
     def __init__(
@@ -105,7 +123,7 @@ class Softmax(Output):
         cutoffs: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
-        self.size, embedding_size = size, tied.embedding_dim if tied is not None else size
+        embedding_size = tied.embedding_dim if tied is not None else size
         self.project = (
             nn.Identity() if embedding_size == size else nn.Linear(size, embedding_size, bias=False)
         )
@@ -114,10 +132,11 @@ class Softmax(Output):
         if tied is not None:
             self.logits.weight = tied.weight
 
-    def forward(self, vectors: Tensor) -> Tensor:
-        """[..., R] or [..., R + V] -> logits [..., V]."""
-        logits: Tensor = self.logits(self.project(vectors[..., : self.size]))
-        return logits if vectors.shape[-1] == self.size else logits + vectors[..., self.size :]
+    def forward(self, vectors: Tensor, additions: Additions | None = None) -> Tensor:
+        logits: Tensor = self.logits(self.project(vectors))
+        if additions is None:
+            return logits
+        return logits.scatter_add_(1, additions.ids, additions.values.to(logits.dtype))
 
     def loss(
         self,
@@ -165,18 +184,19 @@ class Adaptive(Output):
             size, vocabulary_size, list(cutoffs), div_value=2.0, head_bias=True
         )
 
-    def forward(self, vectors: Tensor) -> Tensor:
+    def forward(self, vectors: Tensor, additions: Additions | None = None) -> Tensor:
         return self.softmax.log_prob(vectors.flatten(0, -2)).view(*vectors.shape[:-1], -1)
 
-    def log_probs(self, vectors: Tensor) -> Tensor:
+    def log_probs(self, vectors: Tensor, additions: Additions | None = None) -> Tensor:
         return self(vectors)  # type: ignore[no-any-return]
 
     def topk_log_probs(
-        self, vectors: Tensor, k: int, threshold: ThresholdFn
+        self, vectors: Vectors, k: int, threshold: ThresholdFn
     ) -> tuple[Tensor, Tensor]:
         # No word is more probable than its cluster, so the exact result needs only the clusters
         # that reach the threshold.
-        head, n_frequent = self.softmax.head(vectors), self.softmax.shortlist_size
+        values = vectors.values
+        head, n_frequent = self.softmax.head(values), self.softmax.shortlist_size
         norm = log_norm(head)
         largest, ids = fast_topk(head[:, :n_frequent], min(k, n_frequent))
         ids, log_probs = ids.cpu(), to_log_probs(largest, norm)
@@ -187,7 +207,7 @@ class Adaptive(Output):
             rows = reached[:, cluster].nonzero().squeeze(1)
             if not len(rows):
                 continue
-            rare, within = topk_log_probs(tail(vectors[rows.to(vectors.device)]), k)
+            rare, within = topk_log_probs(tail(values[rows.to(values.device)]), k)
             rare += self.softmax.cutoffs[cluster]
             within += cluster_log_probs[rows, cluster, None]
             shape = len(ids), rare.shape[1]
@@ -197,7 +217,7 @@ class Adaptive(Output):
         best, columns = log_probs.topk(min(k, log_probs.shape[1]))
         return ids.gather(1, columns), best
 
-    def best(self, vectors: Tensor) -> Tensor:
+    def best(self, vectors: Tensor, additions: Additions | None = None) -> Tensor:
         return self.softmax.predict(vectors.flatten(0, -2)).view(vectors.shape[:-1])
 
     def loss(

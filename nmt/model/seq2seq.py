@@ -19,7 +19,7 @@ from nmt.model.decoder import Decoder, DecoderState
 from nmt.model.encoder import Bridge, Encoder
 from nmt.model.interface import StepOutput, TranslationModel
 from nmt.model.lexical_bias import LexicalBias, Translations
-from nmt.model.output import Output, ThresholdFn
+from nmt.model.output import Output, ThresholdFn, Vectors
 
 # Large, so that words and not biases dominate the first encoder states: attention finds the right
 # positions several times sooner.
@@ -64,13 +64,13 @@ class Decoded:
     translations: Translations | None = None
     lexical_bias: Tensor | None = None
 
-    def at(self, positions: Tensor) -> tuple[Tensor, Additions | None]:
-        """The vectors [N, R] at N positions of the flattened [B, T], and the lexical bias there."""
+    def at(self, positions: Tensor) -> Vectors:
+        """For the output layer, at N positions of the flattened [B, T]."""
         vectors = self.vectors.flatten(0, 1)[positions]
         if self.translations is None or self.lexical_bias is None:
-            return vectors, None
+            return Vectors(vectors)
         ids = self.translations.ids[positions // self.vectors.shape[1]]
-        return vectors, Additions(ids, self.lexical_bias.flatten(0, 1)[positions])
+        return Vectors(vectors, Additions(ids, self.lexical_bias.flatten(0, 1)[positions]))
 
 
 class Seq2Seq(TranslationModel):
@@ -113,12 +113,6 @@ class Seq2Seq(TranslationModel):
         )
 
     @property
-    def vector_size(self) -> int:
-        """The width of the vectors of a step: R, or R + V with a lexical bias."""
-        n_biases = 0 if self.lexical_bias is None else self.lexical_bias.output_size
-        return self.decoder.readout.output_size + n_biases
-
-    @property
     def device(self) -> torch.device:
         return self.src_embedding.weight.device
 
@@ -138,29 +132,24 @@ class Seq2Seq(TranslationModel):
 
     def step(self, ids: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
         output = self.decoder.step(self.tgt_embedding(ids), state, memory)
-        vector = self._with_lexical_bias(output.vector, output.attention, memory)
-        return replace(output, vector=vector)
+        return replace(output, vector=self._for_output(output, memory))
 
-    def _with_lexical_bias(self, vectors: Tensor, attention: Tensor, memory: Memory) -> Tensor:
-        """Vectors [N, R], and beside them the bias of each word, if the model has one."""
+    def _for_output(self, step: StepOutput, memory: Memory) -> Vectors:
+        """A decoder's vectors [B * K, R] of K hypotheses each, with the lexical bias."""
         if self.lexical_bias is None or memory.translations is None:
-            return vectors
-        return torch.cat([vectors, self.lexical_bias.dense(attention, memory.translations)], 1)
+            return Vectors(step.vector)
+        translations = memory.translations
+        # [B, K, U]: the hypotheses of a sentence side by side, as if they were steps
+        attention = step.attention.unflatten(0, (translations.ids.shape[0], -1))
+        values = self.lexical_bias(attention, translations)
+        ids = translations.ids.unsqueeze(1).expand_as(values)
+        return Vectors(step.vector, Additions(ids.flatten(0, 1), values.flatten(0, 1)))
 
-    def vectors_at(self, positions: Tensor, decoded: Decoded) -> Tensor:
-        """The vectors [N, `vector_size`] at N positions of the flattened [B, T], as in search."""
-        vectors, additions = decoded.at(positions)
-        if additions is None:
-            return vectors
-        ids, values = additions
-        dense = values.new_zeros(len(ids), self.tgt_embedding.num_embeddings)
-        return torch.cat([vectors, dense.scatter_add(1, ids, values)], 1)
-
-    def compute_logits(self, vectors: Tensor) -> Tensor:
-        return self.output(vectors)  # type: ignore[no-any-return]
+    def compute_logits(self, vectors: Vectors) -> Tensor:
+        return self.output(*vectors)  # type: ignore[no-any-return]
 
     def topk_log_probs(
-        self, vectors: Tensor, k: int, threshold: ThresholdFn
+        self, vectors: Vectors, k: int, threshold: ThresholdFn
     ) -> tuple[Tensor, Tensor]:
         return self.output.topk_log_probs(vectors, k, threshold)
 
@@ -225,8 +214,7 @@ class Seq2Seq(TranslationModel):
     ) -> Decoded:
         """Step by step, fed the most probable word where `forcing_mask` is False."""
         ids = tgt_in[:, 0]
-        vectors: list[Tensor] = []
-        attentions: list[Tensor] = []
+        outputs: list[StepOutput] = []
         # At each position, the rows that are fed the decoder's own output: one copy for all.
         rows = [is_sampled.nonzero().squeeze(1) for is_sampled in (~forcing_mask).unbind(1)]
         sampled_rows = send(torch.cat(rows), tgt_in.device).split([len(part) for part in rows])
@@ -234,16 +222,18 @@ class Seq2Seq(TranslationModel):
             if position > 0:
                 ids = tgt_in[:, position].clone()
                 with torch.no_grad():
-                    last = self._with_lexical_bias(vectors[-1], attentions[-1], memory)
-                    ids[sampled] = self.output.best(last[sampled])
+                    last = self._for_output(outputs[-1], memory)
+                    ids[sampled] = self.output.best(*last.select(sampled))
             output = self.decoder.step(self.tgt_embedding(ids), state, memory)
             state = output.state
-            vectors.append(self.dropout(output.vector))
-            attentions.append(output.attention)
+            outputs.append(replace(output, vector=self.dropout(output.vector)))
         # The output layer was cast without gradients; autocast of torch before 2.11 would use that
         # cast again for the loss.
         torch.clear_autocast_cache()
-        return Decoded(torch.stack(vectors, 1), torch.stack(attentions, 1))
+        return Decoded(
+            torch.stack([output.vector for output in outputs], 1),
+            torch.stack([output.attention for output in outputs], 1),
+        )
 
 
 def parameters_by_part(model: nn.Module) -> tuple[dict[str, int], int]:

@@ -14,7 +14,7 @@ from nmt.config.schema import DecodingConfig
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import search
 from nmt.model.interface import StepOutput, TranslationModel
-from nmt.model.output import ThresholdFn, topk_log_probs
+from nmt.model.output import ThresholdFn, Vectors, topk_log_probs
 from nmt.text.vocabulary import EOS
 
 A, B, V = 4, 5, 6
@@ -55,10 +55,6 @@ class Scripted(TranslationModel):
         self.table, self.looks, self.width = table, looks, width
 
     @property
-    def vector_size(self) -> int:
-        return V
-
-    @property
     def device(self) -> torch.device:
         return torch.device("cpu")
 
@@ -83,13 +79,13 @@ class Scripted(TranslationModel):
                 scores[row, token] = log(probability)
             weights = self.looks(sentence, prefix[1:])
             attention[row, : len(weights)] = torch.tensor(weights)
-        return StepOutput(scores, attention, Prefixes(state.sentence, prefixes))
+        return StepOutput(Vectors(scores), attention, Prefixes(state.sentence, prefixes))
 
-    def compute_logits(self, vectors: Tensor) -> Tensor:
-        return vectors + 7  # logits need not be normalized
+    def compute_logits(self, vectors: Vectors) -> Tensor:
+        return vectors.values + 7  # logits need not be normalized
 
     def topk_log_probs(
-        self, vectors: Tensor, k: int, threshold: ThresholdFn
+        self, vectors: Vectors, k: int, threshold: ThresholdFn
     ) -> tuple[Tensor, Tensor]:
         """Words below the threshold are missing, which must not change any result."""
         ids, log_probs = topk_log_probs(self.compute_logits(vectors), k)

@@ -68,7 +68,7 @@ def log_probs(model: Seq2Seq, first: int = 2, then: tuple[int, ...] = (9, 17, 23
     state, ids, outputs = model.start(memory), torch.tensor([first, first]), []
     for token in then:
         output = model.step(ids, state, memory)
-        outputs.append(model.output.log_probs(output.vector))
+        outputs.append(model.output.log_probs(*output.vector))
         state, ids = output.state, torch.tensor([token, token])
     return torch.stack(outputs)
 

@@ -460,7 +460,7 @@ def test_the_same_results_as_a_search_over_all_words(
             patch.setattr(
                 Adaptive,
                 "topk_log_probs",
-                lambda self, vectors, k, _: topk_log_probs(self.log_probs(vectors), k),
+                lambda self, vectors, k, _: topk_log_probs(self.log_probs(*vectors), k),
             )
             whole = search(model, src, config, n_best=n_best, prefixes=prefixes)
         assert [[one.ids for one in best] for best in lazy] == [
@@ -494,7 +494,7 @@ def test_clusters_are_searched_if_the_whole_head_is_banned(monkeypatch: pytest.M
     monkeypatch.setattr(
         Adaptive,
         "topk_log_probs",
-        lambda self, vectors, k, _: topk_log_probs(self.log_probs(vectors)[:, :4], k),
+        lambda self, vectors, k, _: topk_log_probs(self.log_probs(*vectors)[:, :4], k),
     )
     for source in ([4, 5, 6], [7] * 8):
         for hypothesis in search(model, [source], options, n_best=2)[0]:

@@ -14,7 +14,7 @@ from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.fast import for_search
 from nmt.decoding.forced import score_batch
 from nmt.decoding.search import search
-from nmt.model.lexical_bias import BASE, MAX_CHARACTERS, LexicalBias, WordKeys
+from nmt.model.lexical_bias import BASE, MAX_CHARACTERS, LexicalBias, Translations, WordKeys
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, SPECIALS
 from nmt.training.loss import Loss
@@ -60,6 +60,12 @@ def expected_bias(module: LexicalBias, src: torch.Tensor, attention: torch.Tenso
     return torch.log(lexicon / 0.001 + 1)
 
 
+def dense(bias: torch.Tensor, translations: Translations) -> torch.Tensor:
+    """The bias of each target word, from that of the translations: [B, T, U] -> [B, T, V]."""
+    ids = translations.ids.unsqueeze(1).expand_as(bias)
+    return bias.new_zeros(*bias.shape[:2], TGT_V).scatter_add(2, ids, bias)
+
+
 def make(seed: int = 0, **sections: Any) -> Seq2Seq:
     torch.manual_seed(seed + 3)
     sizes = {
@@ -96,10 +102,8 @@ def test_the_bias_is_that_of_the_equation(sentences: list[list[int]], seed: int)
     attention = torch.rand(len(src), 5, 4, dtype=torch.double)
     translations = module.look_up(src)
     bias = expected_bias(module, src, attention)
-    torch.testing.assert_close(
-        module.dense(attention.flatten(0, 1), translations), bias.flatten(0, 1)
-    )
     values = module(attention, translations)
+    torch.testing.assert_close(dense(values, translations), bias)
     for b, ids in enumerate(translations.ids.tolist()):
         words = [word for word in ids if word]
         assert len(words) == len(set(words))
@@ -149,8 +153,9 @@ def test_whole_words_count_in_place_of_their_tokens(
 def test_the_bias_with_whole_words_is_that_of_the_equation(sentences: list[list[int]]) -> None:
     module, src = with_words(), torch.tensor(sentences)
     attention = torch.rand(len(src), 3, 6, dtype=torch.double)
-    bias = module.dense(attention.flatten(0, 1), module.look_up(src))
-    torch.testing.assert_close(bias, expected_bias(module, src, attention).flatten(0, 1))
+    translations = module.look_up(src)
+    bias = dense(module(attention, translations), translations)
+    torch.testing.assert_close(bias, expected_bias(module, src, attention))
 
 
 def test_words_that_do_not_fit_are_left_out() -> None:
@@ -165,10 +170,10 @@ def test_words_that_do_not_fit_are_left_out() -> None:
 
 def test_a_module_that_is_not_filled_changes_nothing() -> None:
     module = LexicalBias(SRC_V, TGT_V, SIZE)
-    translations = module.look_up(torch.tensor([[4, 5, 6, EOS]]))
-    assert not module.dense(torch.rand(2, 4), translations).any()
+    assert not module(torch.rand(1, 2, 4), module.look_up(torch.tensor([[4, 5, 6, EOS]]))).any()
     module.fill(*random_table())
-    assert module.dense(torch.ones(1, 1), module.look_up(torch.tensor([[EOS]]))).argmax() == EOS
+    translations = module.look_up(torch.tensor([[EOS]]))
+    assert dense(module(torch.ones(1, 1, 1), translations), translations).argmax() == EOS
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

@@ -12,6 +12,7 @@ from nmt.model.output import (
     MIN_FAST_SIZE,
     Adaptive,
     Softmax,
+    Vectors,
     fast_topk,
     log_norm,
     topk_log_probs,
@@ -113,7 +114,7 @@ def test_topk_of_an_adaptive_layer_is_that_of_its_log_probs(
         calls.append((ids, log_probs))
         return minimum
 
-    ids, log_probs = output.topk_log_probs(vectors, k, threshold)
+    ids, log_probs = output.topk_log_probs(Vectors(vectors), k, threshold)
     ((best_ids, best_log_probs),) = calls
     torch.testing.assert_close(
         best_log_probs, expected.gather(1, best_ids)

@@ -368,8 +368,8 @@ def _most_probable(models: Sequence[Seq2Seq], batch: Batch) -> tuple[Tensor, Ten
     probabilities = []  # [n_tokens, V] of each model
     for model in models:
         decoded = model(batch.src, batch.src_lengths, batch.tgt_in)
-        vectors = model.vectors_at(batch.token_positions, decoded)
-        probabilities.append(model.output.log_probs(vectors).exp())
+        vectors = decoded.at(batch.token_positions)
+        probabilities.append(model.output.log_probs(*vectors).exp())
     mean = torch.stack(probabilities).mean(0)
     best = mean.topk(min(N_WORDS, mean.shape[1]), 1)
     return best.indices, best.values

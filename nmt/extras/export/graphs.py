@@ -21,7 +21,7 @@ from nmt.model.attention import AttentionState, Memory
 from nmt.model.decoder import DecoderState
 from nmt.model.encoder import Summary
 from nmt.model.lexical_bias import LexicalBias, Translations
-from nmt.model.output import Adaptive
+from nmt.model.output import Adaptive, Vectors
 from nmt.model.recurrent import FusedLayer, LayerState, RecurrentLayer, RecurrentState
 from nmt.model.seq2seq import Seq2Seq
 
@@ -118,7 +118,7 @@ class StepGraph(nn.Module):
         attention = AttentionState(position, given.get("state.coverage"))  # type: ignore[arg-type]
         state = DecoderState(recurrent, attention, given.get("state.fed"))
         step = self.model.step(ids, state, memory)
-        logits = self.compute_logits(step.vector[rows])
+        logits = self.compute_logits(step.vector.select(rows))
         best, best_ids = logits.topk(k)  # type: ignore[arg-type] # a tensor, so that the graph has it as an input
         tensors_after = _to_tensors(None, step.state)
         self.next_names = [name.replace("state.", "next.") for name in tensors_after]
@@ -132,12 +132,13 @@ class AdaptiveLogits(nn.Module):
         super().__init__()
         self.softmax = output.softmax
 
-    def forward(self, vectors: Tensor) -> Tensor:
-        """[N, R] -> [N, V]."""
-        head, n_frequent = self.softmax.head(vectors), self.softmax.shortlist_size
+    def forward(self, vectors: Vectors) -> Tensor:
+        """N rows -> [N, V]."""
+        values = vectors.values
+        head, n_frequent = self.softmax.head(values), self.softmax.shortlist_size
         parts = [head[:, :n_frequent]]
         for cluster, tail in enumerate(self.softmax.tail, n_frequent):
-            parts.append(functional.log_softmax(tail(vectors), 1) + head[:, cluster : cluster + 1])
+            parts.append(functional.log_softmax(tail(values), 1) + head[:, cluster : cluster + 1])
         return torch.cat(parts, 1)
 
 

@@ -28,7 +28,7 @@ from nmt.model.lexical_bias import LexicalBias, Translations
 from nmt.model.output import Softmax
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.folder import load_vocabularies
-from nmt.text.vocabulary import SPECIALS, UNK, Vocabulary
+from nmt.text.vocabulary import PAD, SPECIALS, UNK, Vocabulary
 
 N_FREQUENT = 500  # target words on every shortlist, special tokens counted
 LEXICON_FILE = "lexicon.tsv"
@@ -227,12 +227,17 @@ class RestrictedBias(nn.Module):
 
     def __init__(self, bias: LexicalBias, ids: Tensor) -> None:
         super().__init__()
-        self.bias, self.ids, self.output_size = bias, ids, len(ids)
+        self.bias, self.ids = bias, ids
 
     def look_up(self, src: Tensor) -> Translations:
-        """The translations of sentences [B, S]."""
-        return self.bias.look_up(src)
+        """The translations of sentences [B, S] that are among these words."""
+        found = self.bias.look_up(src)
+        places = torch.searchsorted(self.ids, found.ids).clamp(max=len(self.ids) - 1)
+        is_among = self.ids[places] == found.ids
+        return Translations(
+            places.where(is_among, PAD), found.probabilities * is_among.unsqueeze(1)
+        )
 
-    def dense(self, attention: Tensor, translations: Translations) -> Tensor:
-        """The bias [B * K, v] of each word, for one step of K hypotheses of each sentence."""
-        return self.bias.dense(attention, translations)[:, self.ids]
+    def forward(self, attention: Tensor, translations: Translations) -> Tensor:
+        """The bias of each translation, as the whole one gives it: [B, T, S] -> [B, T, U]."""
+        return self.bias(attention, translations)  # type: ignore[no-any-return]

@@ -8,7 +8,7 @@ teacher forcing.
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from nmt.extras.neighbors.keys import NeighborsConfig
 from nmt.files import is_as_written, warn_if_changed, write_recorded
 from nmt.lines import read_lines
 from nmt.model.interface import StepOutput, TranslationModel
+from nmt.model.output import Vectors
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.folder import load_tokenizers, load_vocabularies
 
@@ -137,6 +138,31 @@ class NeighborMemory:
         )
 
 
+@dataclass(frozen=True)
+class NeighborVectors:
+    """The vectors of a step for N hypotheses.
+
+    Attributes:
+        vectors: of the model.
+        ids: [N, k], the values of the nearest keys. probabilities: [N, k], lambda times theirs.
+        weights: [N, 1], lambda.
+    """
+
+    vectors: Vectors
+    ids: Tensor
+    probabilities: Tensor
+    weights: Tensor
+
+    def select(self, rows: Tensor) -> "NeighborVectors":
+        """Those of the hypotheses `rows` [N'], in that order."""
+        return NeighborVectors(
+            self.vectors.select(rows),
+            self.ids[rows],
+            self.probabilities[rows],
+            self.weights[rows],
+        )
+
+
 class SimilarSentences:
     """Finds similar sentences in a collection of N.
 
@@ -222,11 +248,6 @@ class NeighborModel(TranslationModel):
         self.model, self.fast_model = model, fast_model
         self.pairs, self.similar, self.options = pairs, similar, options
         self.key_size = model.decoder.readout.output_size
-        self.vocabulary_size = model.tgt_embedding.num_embeddings
-
-    @property
-    def vector_size(self) -> int:
-        return self.fast_model.vector_size + self.vocabulary_size + 1
 
     @property
     def device(self) -> torch.device:
@@ -278,11 +299,8 @@ class NeighborModel(TranslationModel):
         return self.fast_model.start(memory.memory)
 
     def step(self, ids: Tensor, state: Any, memory: NeighborMemory) -> StepOutput:
-        """As that of the model. The vectors [N, R' + V + 1] hold those of the model, lambda
-        p_neighbors(y), and 1 - lambda.
-        """
         output = self.fast_model.step(ids, state, memory.memory)
-        vectors = output.vector[:, : self.key_size]
+        vectors: Tensor = output.vector.values
         queries = vectors.unflatten(0, (len(memory.keys), -1)).to(memory.keys.dtype)  # [B, K, R]
         products = queries @ memory.keys.transpose(1, 2) / self.key_size
         squares = queries.square().mean(2, keepdim=True) + memory.squares.unsqueeze(1)
@@ -293,15 +311,13 @@ class NeighborModel(TranslationModel):
         weight = self.options.weight * closeness  # [B, K, 1]
         probabilities = torch.where(weight > 0, weight * (-relative / TEMPERATURE).softmax(2), 0)
         values = memory.values.unsqueeze(1).expand_as(distances).gather(2, nearest.indices)
-        neighbors = probabilities.new_zeros(
-            *probabilities.shape[:2], self.vocabulary_size
-        ).scatter_add_(2, values, probabilities)
-        vector = torch.cat([output.vector, neighbors.flatten(0, 1), 1 - weight.flatten(0, 1)], 1)
-        return StepOutput(vector, output.attention, output.state)
-
-    def compute_logits(self, vectors: Tensor) -> Tensor:
-        """Log-probabilities [N, V]."""
-        vectors, neighbors, model_weight = vectors.split(
-            [vectors.shape[1] - self.vocabulary_size - 1, self.vocabulary_size, 1], 1
+        vector = NeighborVectors(
+            output.vector, values.flatten(0, 1), probabilities.flatten(0, 1), weight.flatten(0, 1)
         )
-        return torch.log(model_weight * self.fast_model.output.log_probs(vectors).exp() + neighbors)
+        return replace(output, vector=vector)
+
+    def compute_logits(self, vectors: NeighborVectors) -> Tensor:
+        """Log-probabilities [N, V]."""
+        log_probs = self.fast_model.output.log_probs(*vectors.vectors)
+        probabilities = (1 - vectors.weights) * log_probs.exp()
+        return torch.log(probabilities.scatter_add_(1, vectors.ids, vectors.probabilities))
