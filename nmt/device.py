@@ -4,7 +4,7 @@ from mmap import ACCESS_COPY, mmap
 
 import torch
 
-from nmt.config.parts import DeviceName, TrainingPrecision
+from nmt.config.parts import DeviceName
 from nmt.errors import ConfigError
 
 MIN_MEMORY = 1 << 24  # bytes; with less, libraries may crash, or Python wait forever for a thread
@@ -46,26 +46,10 @@ def set_up_device(name: DeviceName) -> torch.device:
     return device
 
 
-def choose_precision(precision: TrainingPrecision, device: torch.device) -> TrainingPrecision:
-    """`precision`; in place of `auto`, the faster one of the device.
-
-    Raises:
-        ConfigError: bfloat16 is slow here.
-    """
-    has_mixed = supports_mixed_precision(device)
-    if precision == "bfloat16" and not has_mixed:
-        on_cpu = "a processor with AVX512-BF16 or AMX, or a GPU"
-        needed = on_cpu if device.type == "cpu" else "an NVIDIA GPU or a CPU"
-        raise ConfigError(f"training.precision: bfloat16 needs {needed}; set float32")
-    if precision != "auto":
-        return precision
-    return "bfloat16" if has_mixed else "float32"
-
-
 def supports_mixed_precision(device: torch.device) -> bool:
-    """Whether bfloat16 is faster here: on a GPU, or a CPU with instructions for it."""
+    """Whether training can use bfloat16 here, fast or slow: on an NVIDIA GPU, or on a CPU for which
+    oneDNN has recurrent layers in it.
+    """
     if device.type == "cpu":
-        # versions of torch differ in what they have
-        probes = "_is_avx512_bf16_supported", "_is_amx_tile_supported"
-        return any(getattr(torch.cpu, probe, bool)() for probe in probes)
+        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
     return device.type == "cuda"

@@ -134,11 +134,14 @@ def test_a_run_folder_explains_itself(trained: Path) -> None:
         assert [sample[side] for sample in first] == [sample[side] for sample in second]
 
 
-def test_precision_auto_is_that_of_the_device_and_then_of_the_run(
+def test_precision_auto_is_the_faster_one_and_then_that_of_the_run(
     nmt: Run, inside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def messages(name: str, steps: int, *, supported: bool) -> str:
-        monkeypatch.setattr("nmt.device.supports_mixed_precision", lambda _: supported)
+    monkeypatch.setattr("nmt.training.precision.supports_mixed_precision", lambda _: True)
+
+    def messages(name: str, steps: int, bfloat16: float) -> str:
+        rates = {"float32": 100.0, "bfloat16": bfloat16}
+        monkeypatch.setattr("nmt.training.precision.measure_rates", lambda _: rates)
         keys = f"precision=auto max_steps={steps} validation_pairs=2 final_pairs=0"
         sets = [word for key in keys.split() for word in ("--set", f"training.{key}")]
         words = ("train", "-c", "small.yaml", "-o", tmp_path / name, "--device", "cpu", "--resume")
@@ -147,13 +150,19 @@ def test_precision_auto_is_that_of_the_device_and_then_of_the_run(
     def precision(name: str) -> str:
         return load_run_config(tmp_path / name).training.precision
 
-    for steps, supported in ((2, False), (4, True)):
-        assert ", bfloat16" not in messages("run", steps, supported=supported)
-        assert precision("run") == "float32"
-    assert ", bfloat16" in messages("other", 2, supported=True)
+    text = "float32 (100 tokens/s without updates; bfloat16: 50)"
+    assert text in messages("run", 2, 50.0)
+    assert ", bfloat16" not in messages("run", 4, 200.0)  # a resumed training keeps it
+    assert precision("run") == "float32"
+    assert ", bfloat16 (200 tokens/s" in messages("other", 2, 200.0)
+    assert "nmt: warning: training.precision: bfloat16 is slower here" in messages("other", 4, 50.0)
     assert precision("other") == "bfloat16"
-    text = "training.precision: bfloat16 needs a processor with AVX512-BF16 or AMX, or a GPU"
-    assert text in messages("other", 4, supported=False)
+    events = [event for event in events_of(tmp_path / "other") if event["event"] == "precision"]
+    assert [(event["step"], event["chosen"]) for event in events] == [
+        (0, "bfloat16"),
+        (2, "bfloat16"),
+    ]
+    assert events[0]["tokens_per_second"] == {"float32": 100.0, "bfloat16": 200.0}
 
 
 def test_translate_gives_a_line_for_each_line(nmt: Run, inside: Path) -> None:

@@ -543,8 +543,8 @@ class TrainingConfig(Section):
     log_every: int = Field(50, ge=1, description="steps between log entries")
     precision: TrainingPrecision = Field(
         "float32",
-        description="float32, bfloat16 (mixed precision: faster on a GPU, or a CPU with "
-        "AVX512-BF16 or AMX) or auto (the faster)",
+        description="float32, bfloat16 (mixed precision: faster on many GPUs and processors) or "
+        "auto (the faster one, as measured when the training begins)",
     )
     threads: int | None = Field(None, ge=1, le=1024, description="CPU threads; default: all cores")
 

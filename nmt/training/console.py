@@ -8,6 +8,7 @@ from typing import Any
 
 from nmt.bars import progress_bar
 from nmt.config.schema import Config
+from nmt.training.precision import describe_precision
 from nmt.training.record import (
     BeginEvent,
     EndEvent,
@@ -61,7 +62,8 @@ class Console(AbstractContextManager["Console"]):
     def _begin(self, event: BeginEvent) -> None:
         self._has_begun = True
         where = f"{event.device}, {event.n_threads} thread{'s' * (event.n_threads > 1)}"
-        where += f", {event.precision}" if event.precision != "float32" else ""
+        if event.rates or event.precision != "float32":
+            where += f", {describe_precision(event.precision, event.rates)}"
         where += f", in {event.n_processes} processes" if event.n_processes > 1 else ""
         self._write(
             f"{event.folder}: {event.n_parameters:,} parameters, {event.n_pairs:,} pairs, "

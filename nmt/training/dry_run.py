@@ -15,7 +15,7 @@ from nmt.config.schema import Config
 from nmt.data.batches import divide_epoch, plan_batches, read_batches, shard
 from nmt.data.corpus import Corpus, load_training_corpus
 from nmt.data.workers import peak_memory
-from nmt.device import choose_precision, set_up_device
+from nmt.device import set_up_device
 from nmt.model.seq2seq import parameters_by_part
 from nmt.report.table import sparkline
 from nmt.run.folder import build_model, check_prepared
@@ -23,6 +23,7 @@ from nmt.run.progress import Update
 from nmt.training.loop import Training, train_step, try_gradients
 from nmt.training.loss import Loss
 from nmt.training.optimization import Moment, forcing_ratio, learning_rate
+from nmt.training.precision import choose_precision, describe_precision
 from nmt.training.start import first_weights
 
 N_TIMED_BATCHES = 16
@@ -36,15 +37,13 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     """
     check_prepared(config)
     torch_device = set_up_device(device)
-    training = config.training.model_copy(
-        update={"precision": choose_precision(config.training.precision, torch_device)}
-    )
-    config = config.model_copy(update={"training": training})
-    if training.threads:
-        torch.set_num_threads(training.threads)
+    if config.training.threads:
+        torch.set_num_threads(config.training.threads)
     corpus = load_training_corpus(config)
     part = next(divide_epoch(len(corpus), seed=config.seed, epoch=0)).select(corpus)
     n_parts = len(corpus) / len(part)
+    trial = choose_precision(_build(part, config, torch_device))
+    config, training = trial.config, trial.config.training
     size_lines: list[str] = []
     if torch_device.type == "cuda":
         size, fitting = find_batch_size(_build(part, config, torch_device))
@@ -53,7 +52,6 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
             f"({fitting:,} fit)"
         )
         torch.cuda.reset_peak_memory_stats(torch_device)
-    trial = _build(part, config, torch_device)
     notes = [note for note, _, _ in first_weights(trial.model, config)]
     lengths, n_shards = (part.src.lengths, part.tgt.lengths), training.accumulate
     plan = plan_batches(*lengths, training.batch, key=(config.seed, 0), n_shards=n_shards)
@@ -80,6 +78,7 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
         *(f"{name:<16}{count:>12,} parameters" for name, count in counts.items()),
         f"{'total':<16}{total:>12,} parameters",
         *size_lines,
+        f"precision       {describe_precision(training.precision, trial.rates)}",
         *notes,
         *_draw_schedules(config, n_updates),
         f"{len(corpus):,} pairs, {n_batches:,} batches per epoch; the run folder would be "

@@ -7,10 +7,10 @@ progress, so a resumed training equals an uninterrupted one. But a learning rate
 trainings are equal only if their updates and validations take equal times.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -94,11 +94,17 @@ def train_step(loss: nn.Module, training: "Training", update: Update, rate: floa
         loss: a `Loss`, as `World.parallel` returns it.
     """
     ratio = forcing_ratio(update.step, training.config.training.teacher_forcing)
-    while (sums := try_gradients(loss, training, update, ratio)) is None:
-        update = replace(update, micro_batches=split_in_half(update.micro_batches))
+    sums = sum_gradients(loss, training, update, ratio)
     outcome = training.gather_outcome(sums, rate, ratio)
     training.update_weights(outcome)
     return outcome
+
+
+def sum_gradients(loss: nn.Module, training: "Training", update: Update, ratio: float) -> Tensor:
+    """As `add_gradients`, in smaller micro-batches where the GPU's memory is too small."""
+    while (sums := try_gradients(loss, training, update, ratio)) is None:
+        update = replace(update, micro_batches=split_in_half(update.micro_batches))
+    return sums
 
 
 def add_gradients(loss: nn.Module, training: "Training", update: Update, ratio: float) -> Tensor:
@@ -201,6 +207,7 @@ class Training:
         averaged: a moving average of the model, which is validated and saved in its place.
         rare_words: that are sometimes shown as `<unk>`.
         progress: where the training begins. notes: what the user should know of its start.
+        rates: tokens per second in each precision, where they were measured.
     """
 
     config: Config
@@ -212,6 +219,7 @@ class Training:
     world: World = SINGLE_PROCESS
     progress: Progress = START
     notes: Sequence[str] = ()
+    rates: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(

@@ -3,8 +3,8 @@ events that its listeners get.
 """
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import cast
 
@@ -34,6 +34,8 @@ class BeginEvent:
         n_threads: of the CPU, in each process.
         n_processes: 1 without torchrun.
         step: updates so far.
+        rates: target tokens per second of forward and backward passes in each precision, where
+            they were measured.
     """
 
     folder: Path
@@ -44,6 +46,7 @@ class BeginEvent:
     n_threads: int
     n_processes: int
     step: int
+    rates: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -172,6 +175,7 @@ class RunRecord(Record):
                 n_threads=torch.get_num_threads(),
                 n_processes=training.world.size,
                 step=step,
+                rates=training.rates,
             )
         )
         for remark in bleu_remarks([self._validator.references], self.config.data.tgt_language):

@@ -16,7 +16,6 @@ from nmt.config.load import differences
 from nmt.config.schema import Config
 from nmt.data.corpus import load_training_corpus
 from nmt.data.manifest import is_location_key
-from nmt.device import choose_precision
 from nmt.errors import ConfigError, DataError, NmtWarning
 from nmt.model.seq2seq import Seq2Seq
 from nmt.plugins import hooks
@@ -41,6 +40,7 @@ from nmt.run.journal import Journal
 from nmt.run.load import load_model
 from nmt.training.loop import Training, World
 from nmt.training.optimization import lasts_for_training
+from nmt.training.precision import choose_precision, with_precision
 from nmt.training.word_alignment import LearnedLexicon
 
 # Keys that may change when a training is resumed: none of them affects an update, unless the
@@ -81,7 +81,7 @@ def start_training(
         CheckpointError: the run to start from or to resume cannot be read.
     """
     check_prepared(config)
-    config = _settle_precision(config, folder, device, world)
+    config = _with_recorded_precision(config, folder, world)
     corpus = load_training_corpus(config)
     is_new = world.is_first and not holds_run(folder)
     checkpoint = _find_last(folder, config, resume) if world.is_first and not is_new else None
@@ -92,7 +92,8 @@ def start_training(
     torch.manual_seed(config.seed)
     model = build_model(config.prepared_folder, config).to(device)
     origins = [*first_weights(model, config, lexicon)] if is_first_start else []
-    training = Training.of(model, corpus, config, world)
+    training = choose_precision(Training.of(model, corpus, config, world))
+    config = training.config
     training.notes = [note for note, _, _ in origins]
     if is_first_start and training.rare_words is not None:
         training.notes = [*training.notes, *training.rare_words.notes]
@@ -112,21 +113,20 @@ def start_training(
         journal.rewind(-1 if checkpoint is None else step)
         for _, event, values in origins:
             journal.write(event, 0, **values)
+        if training.rates:
+            chosen = config.training.precision
+            journal.write("precision", step, chosen=chosen, tokens_per_second=training.rates)
         provenance.record_training(folder, step, device, world.size)
     world.copy_weights(model)
     return training
 
 
-def _settle_precision(config: Config, folder: Path, device: torch.device, world: World) -> Config:
-    """Replace `training.precision: auto` by the precision of the run to resume, or else by the
-    faster one of the device.
-    """
+def _with_recorded_precision(config: Config, folder: Path, world: World) -> Config:
+    """Replace `training.precision: auto` by the precision of the run to resume, if there is one."""
     precision = config.training.precision
     if precision == "auto" and world.is_first and holds_run(folder):
         precision = load_run_config(folder).training.precision
-    precision = world.broadcast(choose_precision(precision, device))
-    training = config.training.model_copy(update={"precision": precision})
-    return config.model_copy(update={"training": training})
+    return with_precision(config, world.broadcast(precision))
 
 
 def _find_last(folder: Path, config: Config, resume: bool) -> Path | None:

@@ -104,23 +104,9 @@ def test_the_loss_is_in_float32_in_mixed_precision(name: OutputName) -> None:
     assert vectors.grad.dtype == torch.bfloat16
 
 
-AVX512, AMX = "_is_avx512_bf16_supported", "_is_amx_tile_supported"
-
-
-@pytest.mark.parametrize(("avx512", "amx"), [(True, False), (False, True), (False, False)])
-def test_a_cpu_needs_instructions_for_bfloat16(
-    monkeypatch: pytest.MonkeyPatch, avx512: bool, amx: bool
-) -> None:
-    monkeypatch.setattr(torch.cpu, AVX512, lambda: avx512, raising=False)
-    monkeypatch.setattr(torch.cpu, AMX, lambda: amx, raising=False)
-    assert supports_mixed_precision(torch.device("cpu")) is (avx512 or amx)
-
-
-def test_a_torch_that_cannot_tell_counts_as_without_and_so_does_mps(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for probe in (AVX512, AMX):
-        monkeypatch.delattr(torch.cpu, probe, raising=False)
-    devices = ("cpu", "mps", "cuda")
-    supported = [supports_mixed_precision(torch.device(name)) for name in devices]
-    assert supported == [False, False, True]
+def test_a_cpu_needs_recurrent_layers_in_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
+    for supported in (False, True):
+        monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: supported)  # noqa: B023
+        names = ("cpu", "mps", "cuda")
+        found = [supports_mixed_precision(torch.device(name)) for name in names]
+        assert found == [supported, False, True]

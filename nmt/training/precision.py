@@ -1,0 +1,92 @@
+"""`training.precision: auto`: the faster precision, measured with this model, data and machine.
+
+Flags of a processor do not tell: of two with the same instructions for bfloat16, one trains 1.6
+times as fast with it, the other 1.6 times as slow.
+"""
+
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from math import inf
+
+from nmt.config.schema import Config
+from nmt.device import supports_mixed_precision
+from nmt.errors import ConfigError, NmtWarning
+from nmt.training.loop import Training, sum_gradients, updates
+from nmt.training.loss import Loss
+from nmt.training.optimization import forcing_ratio
+
+PRECISIONS = ("float32", "bfloat16")
+MIN_GAIN = 1.02  # bfloat16 must be faster by this factor: float32 is more exact
+N_ROUNDS = 3  # of each update; the shortest counts: the first warms up, and others use the machine
+# The measurement ends after one second if one precision is faster by this factor, else after five:
+# on a busy machine, rates of one second differ by up to a quarter.
+CLEAR_GAIN, CLEAR_SECONDS, MAX_SECONDS = 1.3, 1.0, 5.0
+
+
+def choose_precision(training: Training) -> Training:
+    """The training in float32 or bfloat16, with the rates of both, unless it is float32 anyway.
+    All processes choose what the first one measures. Warns if bfloat16 is set but slower.
+
+    Raises:
+        ConfigError: bfloat16 is set, but cannot be used here.
+    """
+    config, precision = training.config, training.config.training.precision
+    if precision == "float32":
+        return training
+    if not supports_mixed_precision(training.device):
+        if precision == "bfloat16":
+            text = "bfloat16 needs an NVIDIA GPU, or a processor with AVX-512 or ARM's BF16"
+            raise ConfigError(f"training.precision: {text}; train in float32")
+        return replace(training, config=with_precision(config, "float32"))
+    rates = training.world.broadcast(measure_rates(training))
+    if precision == "auto":
+        is_faster = rates["bfloat16"] > MIN_GAIN * rates["float32"]
+        precision = "bfloat16" if is_faster else "float32"
+    elif rates["bfloat16"] < rates["float32"]:
+        text = f"{rates['bfloat16']:,.0f} tokens/s, float32 {rates['float32']:,.0f}"
+        text = f"bfloat16 is slower here: {text}; a new training with auto takes the faster one"
+        warnings.warn(f"training.precision: {text}", NmtWarning, stacklevel=2)
+    return replace(training, config=with_precision(config, precision), rates=rates)
+
+
+def measure_rates(training: Training) -> dict[str, float]:
+    """Target tokens per second of the forward and backward passes of the first updates, in each
+    precision. The weights stay as they are.
+    """
+    config = training.config
+    trials = {name: replace(training, config=with_precision(config, name)) for name in PRECISIONS}
+    loss, start = Loss(training.model.train(), config.training), time.perf_counter()
+    seconds, n_tokens = dict.fromkeys(PRECISIONS, 0.0), 0.0
+    for update in updates(training):
+        ratio = forcing_ratio(update.step, config.training.teacher_forcing)
+        shortest = dict.fromkeys(PRECISIONS, inf)
+        for name in PRECISIONS * N_ROUNDS:
+            begin = time.perf_counter()
+            sums = sum_gradients(loss, trials[name], update, ratio).tolist()  # waits for a GPU
+            shortest[name] = min(shortest[name], time.perf_counter() - begin)
+        seconds = {name: seconds[name] + shortest[name] for name in PRECISIONS}
+        n_tokens += sums[2]
+        is_clear = max(seconds.values()) > CLEAR_GAIN * min(seconds.values())
+        if time.perf_counter() - start > (CLEAR_SECONDS if is_clear else MAX_SECONDS):
+            break
+    training.optimizer.zero_grad()
+    return {name: n_tokens / seconds[name] for name in PRECISIONS}
+
+
+def describe_precision(precision: str, rates: Mapping[str, float]) -> str:
+    """The precision for the user, with its measured rate, and that of the other one."""
+    if not rates:
+        return precision
+    other = "float32" if precision == "bfloat16" else "bfloat16"
+    return (
+        f"{precision} ({rates[precision]:,.0f} tokens/s without updates; "
+        f"{other}: {rates[other]:,.0f})"
+    )
+
+
+def with_precision(config: Config, precision: str) -> Config:
+    """The same configuration with another `training.precision`."""
+    training = config.training.model_copy(update={"precision": precision})
+    return config.model_copy(update={"training": training})
