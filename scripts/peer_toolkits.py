@@ -15,12 +15,14 @@ Install each in its own virtual environment, since it may need other versions th
         rapidfuzz pyahocorasick tensorboard spacy fasttext-wheel six
     PEER/bin/pip install --no-deps OpenNMT-py==3.5.1
 
-To add one: its settings in scripts/peers/, and a row of `PEERS`.
+    # CTranslate2, for scripts/bench.py decode: where nmt is, since it uses the tokenizers of nmt
+    pip install ctranslate2==4.8.5
+
+To add a toolkit that trains: its settings in scripts/peers/, and a row of `PEERS` and `MODULES`.
 """
 
 import re
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,40 +49,26 @@ class Peer:
     """A toolkit.
 
     Attributes:
-        module: to import, to check that it is installed.
-        train, translate: its commands; `{folder}`, `{source}` (a name) and so on are filled in.
-        pipes: whether it translates from standard input to standard output.
+        train: its command, in the folder of its settings.
         speed: finds the target tokens per second in a printed line.
         warm_up: number of such lines before the measurement.
     """
 
-    module: str
     train: str
-    translate: str
-    pipes: bool
     speed: re.Pattern[str]
     warm_up: int
 
 
 PEERS = {
-    "joeynmt": Peer(
-        "joeynmt.training",
-        "-m joeynmt train {folder}/settings.yaml",
-        "-m joeynmt translate {folder}/settings.yaml",
-        True,
-        re.compile(r"Tokens per Sec:\s*([\d.]+)"),
-        2,
-    ),
+    "joeynmt": Peer("-m joeynmt train settings.yaml", re.compile(r"Tokens per Sec:\s*([\d.]+)"), 2),
     "opennmt": Peer(
-        "onmt.bin.train",
-        "-m onmt.bin.train -config {folder}/settings.yaml",
-        "-m onmt.bin.translate -model {folder}/model_step_{updates}.pt -src {folder}/{source}.src "
-        "-output {folder}/{source}.out -beam_size {beam} -batch_size 64 -batch_type sents "
-        "-max_length_ratio 2",
-        False,
-        re.compile(r"[\d.]+/\s*([\d.]+) tok/s"),
-        5,
+        "-m onmt.bin.train -config settings.yaml", re.compile(r"[\d.]+/\s*([\d.]+) tok/s"), 5
     ),
+}
+MODULES = {  # of each system, to import
+    "joeynmt": "joeynmt.training",
+    "opennmt": "onmt.bin.train",
+    "ctranslate2": "ctranslate2",
 }
 
 
@@ -106,7 +94,7 @@ def unsupported_keys(model: ModelConfig) -> list[str]:
 
 def check_installed(name: str, python: Path) -> None:
     """Raises: PeerError: the toolkit is not installed for this Python."""
-    code = f"import {PEERS[name].module}"
+    code = f"import {MODULES[name]}"
     try:
         result = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
         reason = (result.stderr.strip().splitlines() or [""])[-1]
@@ -117,13 +105,14 @@ def check_installed(name: str, python: Path) -> None:
         raise PeerError(f"not installed for {python} ({reason}); {hint}")
 
 
-def write_settings(name: str, config: Config, folder: Path, values: Mapping[str, object]) -> None:
-    """Write its settings. values: seed, beam and updates."""
+def write_settings(name: str, config: Config, folder: Path, seed: int) -> None:
+    """Fill in scripts/peers/NAME.yaml, as settings.yaml."""
     model, training = config.model, config.training
     by_sentences = training.batch.unit == "sentences"
     text = (FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
     filled = text.format(
         folder=folder,
+        seed=seed,
         cell=model.encoder.cell,
         cell_upper=model.encoder.cell.upper(),
         layers=model.encoder.layers,
@@ -139,28 +128,20 @@ def write_settings(name: str, config: Config, folder: Path, values: Mapping[str,
         batch=training.batch.size,
         unit="sentence" if by_sentences else "token",
         unit_short="sents" if by_sentences else "tokens",
-        **values,
     )
     (folder / "settings.yaml").write_text(filled, encoding="utf-8")
 
 
-def write_data(config: Config, folder: Path, split: str = "dev", sentences: int = 10) -> None:
-    """Write random training pairs, sentences to translate (all, and the first one) and the
-    vocabularies, as tokens separated by spaces.
-    """
+def write_data(config: Config, folder: Path, n_pairs: int | None = MAX_PAIRS) -> None:
+    """Write random training pairs, as tokens separated by spaces, and the vocabularies."""
     folder.mkdir(parents=True, exist_ok=True)
-    prepared = config.prepared_folder
-    train, other = Corpus.load(prepared, "train"), Corpus.load(prepared, split)
-    sample = np.random.default_rng(config.seed).permutation(len(train))[:MAX_PAIRS]
+    train = Corpus.load(config.prepared_folder, "train")
+    sample = np.random.default_rng(config.seed).permutation(len(train))[:n_pairs]
     for side in ("src", "tgt"):
-        vocabulary = Vocabulary.load(prepared / f"{side}.vocab.txt")
+        vocabulary = Vocabulary.load(config.prepared_folder / f"{side}.vocab.txt")
         tokens = [token.replace(" ", SPACE_MARK) for token in vocabulary]
-        pairs, texts = getattr(train, side), getattr(other, side)
+        pairs = getattr(train, side)
         lines = [" ".join(tokens[index] for index in pairs[row]) for row in sample]
-        rows = range(min(sentences, len(texts)))
-        test = [" ".join(tokens[index] for index in texts[row]) for row in rows]
         write_lines(folder / f"train.{side}", lines)
         write_lines(folder / f"dev.{side}", lines[:10])  # required, but not used
-        write_lines(folder / f"test.{side}", test)
-        write_lines(folder / f"one.{side}", test[:1])
         write_lines(folder / f"{side}.tokens", tokens[len(SPECIALS) :])
