@@ -121,6 +121,7 @@ class Commands(typer.core.TyperGroup):
         try:
             function = import_object(row.place)
         finally:
+            gc.freeze()  # nor later, nor several times when it exits
             gc.enable()
         info = CommandInfo(name=cmd_name, callback=function, help=row.sentence, cls=HelpfulCommand)
         return typer.main.get_command_from_info(

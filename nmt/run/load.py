@@ -5,6 +5,11 @@ together with what extras add.
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from nmt.config.parts import DeviceName
 from nmt.decoding.ensemble import Ensemble, Member
@@ -27,6 +32,15 @@ from nmt.run.folder import (
     load_vocabularies,
 )
 from nmt.text.tokenizers import SIDES, model_path
+
+# With these, torch and `nmt.model` draw the initial weights.
+DRAWS = {
+    nn.init.kaiming_uniform_,
+    nn.init.normal_,
+    nn.init.uniform_,
+    Tensor.normal_,
+    Tensor.uniform_,
+}
 
 
 def find_run_and_checkpoint(path: Path | None) -> tuple[Path, Path]:
@@ -171,9 +185,26 @@ def build_translator(
 
 def load_model(run: Path, checkpoint: Path) -> Seq2Seq:
     """The model of a run with the weights of one of its checkpoints."""
-    model = build_model(run, load_run_config(run))
+    with WithoutDraws():
+        model = build_model(run, load_run_config(run))
     load_weights(checkpoint, model)
     return model
+
+
+class WithoutDraws(TorchFunctionMode):
+    """Inside, a model gets no initial weights, for it will get others: to draw them, and to make
+    matrices orthogonal, takes longer than to read the others.
+    """
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        values = kwargs or {}
+        if func is torch.linalg.qr:
+            return args[0], args[0]
+        if func in DRAWS:
+            return args[0] if args else values["tensor"]
+        return func(*args, **values)
 
 
 def _check_same_vocabularies(run: Path, other: Path) -> None:

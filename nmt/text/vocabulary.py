@@ -9,7 +9,7 @@ from nmt.errors import DataError
 from nmt.files import MAX_TEXT_BYTES, check_content
 from nmt.lines import read_lines, write_lines
 
-MAX_DIGITS = 18  # of a count
+COUNT = re.compile("[0-9]{1,18}")
 PAD, UNK, SOS, EOS = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<unk>", "<sos>", "<eos>")
 
@@ -129,7 +129,7 @@ class Vocabulary:
         entries: dict[str, int] = {}
         for number, line in enumerate(lines, start=1):
             token, _, count = line.partition("\t")
-            if not token or "\r" in token or not re.fullmatch(f"[0-9]{{1,{MAX_DIGITS}}}", count):
+            if not token or "\r" in token or not COUNT.fullmatch(count):
                 raise DataError(
                     f"{path}, line {number}: expected a token, a tab and its count, found {line!r}"
                 )

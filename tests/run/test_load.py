@@ -4,13 +4,15 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
 from nmt.decoding.fast import Int8Linear, PackedLinear
 from nmt.files import replacing
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run import load
 from nmt.run.checkpoint import load_weights
-from nmt.run.load import load_translator
+from nmt.run.folder import build_model, load_run_config
+from nmt.run.load import find_run_and_checkpoint, load_model, load_translator
 from tests.conftest import Run
 
 
@@ -18,6 +20,22 @@ from tests.conftest import Run
 def test_a_loaded_model_has_packed_weights(run: Path, precision: str, layer: type) -> None:
     translator = load_translator(run, overrides=[f"decoding.precision={precision}"])
     assert isinstance(translator.model.get_submodule("output.logits"), layer)
+
+
+def test_no_initial_weights_are_drawn_for_a_model_that_is_loaded(run: Path) -> None:
+    before, (_, checkpoint) = torch.get_rng_state(), find_run_and_checkpoint(run)
+    loaded = load_model(run, checkpoint)
+    assert torch.get_rng_state().equal(before)
+    model = build_model(run, load_run_config(run))
+    assert not torch.get_rng_state().equal(before)
+    load_weights(checkpoint, model)
+    for (name, tensor), (other, expected) in zip(
+        [*loaded.named_parameters(), *loaded.named_buffers()],
+        [*model.named_parameters(), *model.named_buffers()],
+        strict=True,
+    ):
+        assert name == other
+        assert tensor.equal(expected), name
 
 
 @pytest.mark.parametrize("name", ["src.vocab.txt", "lexicon.tsv", "checkpoints"])
