@@ -63,6 +63,7 @@ ROOT = Path(__file__).resolve().parent.parent
 WARM_UP_LINES = 2  # of nmt's journal
 START_UP_SECONDS = 300  # before another toolkit's first report
 LENGTHS = (5, 7), (11, 13), (18, 24)  # words of the sentences that are also measured alone
+ONE_BY_ONE = 100  # sentences that are also measured in a call each
 SENTENCE = "Where did you learn to speak German so well?"
 
 Figures = dict[str, float]
@@ -180,13 +181,15 @@ def peak_memory(process: int) -> float:
 
 @dataclass(frozen=True)
 class Texts:
-    """The sentences to translate, their references, and groups of the distinct ones: all of them,
-    which come first, and those of some lengths.
+    """The sentences to translate and their references.
+
+    Attributes:
+        groups: what is measured: for each name, the sentences of each call, no sentence twice.
     """
 
     sources: Sequence[str]
     references: Sequence[str]
-    groups: Mapping[str, Sequence[str]]
+    groups: Mapping[str, Sequence[Sequence[str]]]
     lowercase: bool
 
 
@@ -214,8 +217,8 @@ def translate(
     words = [python, ROOT / "scripts/timed_translation.py", given, result]
     memory = run(words, options.threads)["memory (MB)"]
     seconds, outputs = json.loads(result.read_text(encoding="utf-8"))
-    speeds = {name: len(group) / seconds[name] for name, group in texts.groups.items()}
-    translations = dict(zip(texts.groups["all"], outputs, strict=True))
+    speeds = {name: sum(map(len, calls)) / seconds[name] for name, calls in texts.groups.items()}
+    translations = dict(zip(texts.groups["all"][0], outputs, strict=True))
     (bleu,) = score(
         [translations[source] for source in texts.sources],
         [texts.references],
@@ -254,10 +257,12 @@ def read_texts(config: Config, options: Any) -> Texts:
         read_sentences(config.prepared_folder, options.split, side)[: options.sentences]
         for side in ("src", "tgt")
     )
-    groups = {"all": [*dict.fromkeys(sources)]}
+    distinct = [*dict.fromkeys(sources)]
+    groups = {"all": [distinct]}
     for low, high in LENGTHS:
-        part = [text for text in groups["all"] if low <= len(text.split()) <= high]
-        groups[f"{low}-{high} words"] = part
+        part = [text for text in distinct if low <= len(text.split()) <= high]
+        groups[f"{low}-{high} words"] = [part]
+    groups["one by one"] = [[text] for text in distinct[:ONE_BY_ONE]]
     return Texts(sources, references, groups, config.tokenizer.lowercase)
 
 
@@ -276,7 +281,9 @@ def decode(options: Any, folder: Path) -> None:
         variants["nmt shortlist"] = None, [short]
         variants["nmt int8 shortlist"] = None, [int8, short]
     if (run_folder / "neighbors.tsv").exists():
-        variants["nmt 16 similar pairs"] = None, ["decoding.neighbors.pairs=16"]
+        for pairs in (16, 64):
+            key = f"decoding.neighbors.pairs={pairs}"
+            variants[f"nmt {pairs} similar pairs"] = None, [key]
     if transformer is not None:
         check_installed("ctranslate2", python_of("ctranslate2", options))
         if not (about := transformer / "training.txt").exists():
@@ -322,7 +329,7 @@ def train_transformer(options: Any, folder: Path) -> None:
                     break  # the checkpoint of this report may be incomplete
                 step, seconds = int(found[1]), int(found[2])
     if not step:
-        raise PeerError(f"ended before the first report; see {place / 'train.log'}")
+        raise PeerError(f"no report within {options.minutes} minutes; see {place / 'train.log'}")
     words = "-m ctranslate2.converters.opennmt_py --unsafe_deserialization --force --model_path"
     paths = place / f"model_step_{step}.pt", "--output_dir", place / "ctranslate2"
     run([python_of("ctranslate2", options), *words.split(), *paths], options.threads)

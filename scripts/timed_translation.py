@@ -54,13 +54,13 @@ def load_ctranslate2(job: dict[str, Any]) -> Translate:
 def main(job_path: str, result_path: str) -> None:
     job = json.loads(Path(job_path).read_text(encoding="utf-8"))
     translate = (load_ctranslate2 if job["transformer"] else load_nmt)(job)
-    translate(job["groups"]["all"][:WARM_UP])
+    translate(job["groups"]["all"][0][:WARM_UP])
     seconds, outputs = {}, {}
-    for name, texts in job["groups"].items():
+    for name, calls in job["groups"].items():
         start = time.perf_counter()
-        outputs[name] = translate(texts)
+        outputs[name] = [translate(texts) for texts in calls]
         seconds[name] = time.perf_counter() - start
-    Path(result_path).write_text(json.dumps([seconds, outputs["all"]]), encoding="utf-8")
+    Path(result_path).write_text(json.dumps([seconds, outputs["all"][0]]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -114,7 +114,8 @@ def test_both_systems_go_from_text_to_text(
             return [SimpleNamespace(hypotheses=[tokens]) for tokens in sentences]
 
     monkeypatch.setitem(sys.modules, "ctranslate2", SimpleNamespace(Translator=Translator))
-    groups = {"all": ["The dog sees the tree.", "The man"], "short": ["The man"]}
+    texts = ["The dog sees the tree.", "The man"]
+    groups = {"all": [texts], "one by one": [[text] for text in texts]}
     settings = ["decoding.beam=3", "decoding.batch=8", "decoding.precision=int8"]
     outputs = {}
     for model in (None, "model"):
@@ -125,7 +126,7 @@ def test_both_systems_go_from_text_to_text(
         assert [*seconds] == [*groups]
     assert len(outputs[None]) == 2
     lowercase = load_run_config(run).tokenizer.lowercase
-    assert outputs["model"] == [text.lower() if lowercase else text for text in groups["all"]]
+    assert outputs["model"] == [text.lower() if lowercase else text for text in texts]
     assert given == {
         "beam_size": 3,
         "max_batch_size": 8,
