@@ -13,8 +13,8 @@ PACKAGE = ROOT / "nmt"
 
 # Imports go left only, and freely within a folder. No file of the core imports an extra.
 LAYERS = (
-    "errors < plugins < bars < files < lines < config < device < text < report < data < model < "
-    "evaluation < decoding < run < training < commands < cli < extras"
+    "errors < plugins < bars < cores < files < lines < config < device < text < report < data < "
+    "model < evaluation < decoding < run < training < commands < cli < extras"
 )
 LEVEL = {part: level for level, part in enumerate([*LAYERS.split(" < "), "__main__"])}
 
@@ -29,6 +29,7 @@ WITHOUT_TORCH = [
         "__init__",
         "errors",
         "plugins",
+        "cores",
         "files",
         "bars",
         "config",

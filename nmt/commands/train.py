@@ -16,7 +16,7 @@ from nmt.commands.options import ConfigOption, DeviceOption, QuietOption, SetOpt
 from nmt.config.load import load_config
 from nmt.config.parts import DeviceName
 from nmt.config.schema import Config
-from nmt.device import set_up_device
+from nmt.device import keep_freed_memory, set_up_device
 from nmt.errors import ConfigError, TrainingError
 from nmt.run.folder import lock_run
 from nmt.run.progress import Progress
@@ -87,6 +87,7 @@ def run(
             another process failed.
     """
     torch_device = local_gpu(set_up_device(device))
+    keep_freed_memory()
     folder = folder or config.run_folder
     if folder.is_file():
         raise ConfigError(f"{folder}: is a file; name a folder with -o")

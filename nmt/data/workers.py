@@ -16,6 +16,7 @@ from mmap import ACCESS_COPY, mmap
 from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
+from nmt.cores import usable_cores
 from nmt.errors import DataError
 from nmt.files import delaying_interrupts
 
@@ -32,9 +33,7 @@ NO_MEMORY = "memory ran out; fewer workers need less: data.workers=1"
 
 def worker_count(configured: int | None) -> int:
     """`configured`, or one worker per core that this process may use."""
-    has_affinity = hasattr(os, "sched_getaffinity")
-    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-    return configured or min(cores, MAX_WORKERS)
+    return configured or min(usable_cores(), MAX_WORKERS)
 
 
 class Workers:

@@ -15,7 +15,7 @@ from nmt.config.schema import Config
 from nmt.data.batches import divide_epoch, plan_batches, read_batches, shard
 from nmt.data.corpus import Corpus, load_training_corpus
 from nmt.data.workers import peak_memory
-from nmt.device import set_up_device
+from nmt.device import keep_freed_memory, set_up_device
 from nmt.model.seq2seq import parameters_by_part
 from nmt.report.table import sparkline
 from nmt.run.folder import build_model, check_prepared
@@ -37,6 +37,7 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     """
     check_prepared(config)
     torch_device = set_up_device(device)
+    keep_freed_memory()
     if config.training.threads:
         torch.set_num_threads(config.training.threads)
     corpus = load_training_corpus(config)

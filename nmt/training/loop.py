@@ -274,8 +274,7 @@ class Training:
             return
         clipping = min(1.0, self.config.training.clip_norm / (outcome.gradient_norm + 1e-6))
         scale = clipping * self.world.size / outcome.n_tokens
-        for gradient in self._gradients():
-            gradient.mul_(scale)
+        torch._foreach_mul_(self._gradients(), scale)
         for group in self.optimizer.param_groups:
             group["lr"] = outcome.learning_rate
         self.optimizer.step()

@@ -2,7 +2,9 @@
 or simulated.
 """
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +13,9 @@ from torch import Tensor
 
 from nmt.config.parts import OUTPUTS
 from nmt.config.schema import OutputName
+from nmt.cores import usable_cores
 from nmt.data.batches import build_batch, send
-from nmt.device import pick_device, set_up_device, supports_mixed_precision
+from nmt.device import keep_freed_memory, pick_device, set_up_device, supports_mixed_precision
 from nmt.errors import ConfigError
 from nmt.training.distributed import local_gpu
 
@@ -110,3 +113,38 @@ def test_a_cpu_needs_recurrent_layers_in_bfloat16(monkeypatch: pytest.MonkeyPatc
         names = ("cpu", "mps", "cuda")
         found = [supports_mixed_precision(torch.device(name)) for name in names]
         assert found == [supported, False, True]
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({}, 4),
+        ({"cpu.max": "max 100000\n"}, 4),
+        ({"cpu.max": "250000 100000\n"}, 3),
+        ({"cpu.max": "6400000 100000\n"}, 4),
+        ({"quota": "-1\n", "period": "100000\n"}, 4),
+        ({"quota": "50000\n", "period": "100000\n"}, 1),
+    ],
+)
+def test_a_container_has_as_many_threads_as_its_time_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], cores: int
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    named = ((str(tmp_path / "cpu.max"),), (str(tmp_path / "quota"), str(tmp_path / "period")))
+    monkeypatch.setattr("nmt.cores.QUOTA_FILES", named)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
+    assert usable_cores() == cores
+    chosen: list[int] = []
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
+    monkeypatch.setattr(torch, "set_num_threads", chosen.append)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    set_up_device("cpu")
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")  # the user's choice stays
+    set_up_device("cpu")
+    assert chosen == [cores]
+
+
+def test_memory_that_is_kept_can_be_used_again() -> None:
+    keep_freed_memory()
+    assert torch.ones(1 << 20).sum() == 1 << 20
