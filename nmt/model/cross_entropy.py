@@ -12,8 +12,9 @@ from nmt.data.batches import SoftTargets
 
 # Logits are computed for at most this many positions and words at a time: memory does not grow with
 # the batch, and products of this shape run near the peak speed of a processor, unlike products with
-# all words at once.
-MAX_ROWS, MAX_WORDS = 1024, 1536
+# all words at once. Between 512 and 2048 rows and 1024 and 3072 words, the time differs by at most
+# 3 % in float32 and 6 % in bfloat16 (AMD EPYC, 640 and 1600 positions, 17,423 words, R = 256).
+MAX_ROWS, MAX_WORDS = 1024, 2048
 MIN_SUM, MAX_SUM = 1.0e-30, 1.0e30  # sums of exponentials between these are exact in float32
 # exp(x) = exp2(x log2 e); exp2 takes a processor little more than half the time of exp
 LOG2_E = log2(e)
@@ -121,14 +122,17 @@ class _LinearCrossEntropy(torch.autograd.Function):
         normalizers = _log_normalizers(inputs, gradients, plan)
         references, targets = weight[plan.targets], plan.targets
         nll = (normalizers - (vectors * references).sum(1) - bias[targets]).sum()
-        uniform = (normalizers - vectors @ weight.mean(0) - bias.mean()).sum()
         if plan.ids is not None and values is not None:
             is_reference = plan.ids == targets.unsqueeze(1)
             nll = nll - torch.where(is_reference, values, 0).sum()
-            uniform = uniform - values.sum() / len(weight)
         distillation, smoothing = plan.distillation, plan.smoothing
         hard_weight = 1.0 if distillation is None else 1 - distillation.weight
-        objective = hard_weight * ((1 - smoothing) * nll + smoothing * uniform)
+        objective = hard_weight * (1 - smoothing) * nll
+        if smoothing:
+            uniform = (normalizers - vectors @ weight.mean(0) - bias.mean()).sum()
+            if values is not None:
+                uniform = uniform - values.sum() / len(weight)
+            objective = objective + hard_weight * smoothing * uniform
         if gradients is not None:
             _subtract_targets(gradients, inputs, references, plan, hard_weight)
         if distillation is not None:
@@ -220,16 +224,16 @@ def _log_normalizers(inputs: _Inputs, gradients: _Inputs | None, plan: _Plan) ->
     if plan.ids is not None and inputs.values is not None:
         columns = (part.t().tensor_split(n_parts, 1) for part in (plan.ids, inputs.values))
         entries = [_Entries(*part) for part in zip(*columns, strict=True)]
-    normalizers, added = [], []
+    weight, normalizers, added = inputs.weight.to(plan.dtype), [], []
     for index, (part, entry) in enumerate(zip(vectors, entries, strict=True)):
-        exponentials, total, top = _exponentials(part, inputs, entry, plan.dtype)
+        exponentials, total, top = _exponentials(part, weight, inputs.bias, entry)
         normalizers.append(total.log() + log(2) * top)
         if gradients is None:
             continue
         vector_gradient = gradients.vectors.tensor_split(n_parts)[index]
         # Dividing the vectors by the totals is cheaper than dividing the exponentials.
         scaled, block = (part / total.unsqueeze(1)).to(plan.dtype), len(exponentials[0])
-        weights = inputs.weight.to(plan.dtype), gradients.weight, gradients.bias
+        weights = weight, gradients.weight, gradients.bias
         blocks = zip(exponentials, *(tensor.split(block) for tensor in weights), strict=True)
         for exponential, words, weight_gradient, bias_gradient in blocks:
             bias_gradient.addmv_(exponential, 1 / total)
@@ -277,18 +281,18 @@ class _Entries(NamedTuple):
 
 
 def _exponentials(
-    vectors: Tensor, inputs: _Inputs, entries: _Entries | None, dtype: torch.dtype
+    vectors: Tensor, weight: Tensor, bias: Tensor, entries: _Entries | None
 ) -> tuple[list[Tensor], Tensor, Tensor]:
-    """The exponentials of all logits of `vectors` [n, R].
+    """The exponentials of all logits of `vectors` [n, R]; products have the precision of `weight`.
 
     Returns:
         the exponentials over 2 ** top, [w, n] for each block of w words; their sums over all words,
         [n]; and top, [n]: the maxima of the logits over log 2, or 0 if no sum leaves the range in
         which it is exact.
     """
-    factors = vectors.to(dtype), inputs.weight.to(dtype), inputs.bias, entries
+    factors = vectors.to(weight.dtype), weight, bias, entries
     if vectors.device.type != "cpu":
-        return _exponentials_of_blocks(*factors, len(inputs.weight), shifted=True)
+        return _exponentials_of_blocks(*factors, len(weight), shifted=True)
     blocks, total, top = _exponentials_of_blocks(*factors, MAX_WORDS, shifted=False)
     if bool(((total > MIN_SUM) & (total < MAX_SUM)).all()):
         return blocks, total, top
