@@ -29,17 +29,24 @@ COMMANDS = {
         "Read sentence pairs; clean, split, tokenize and encode them.",
         "nmt.commands.prepare:command",
     ),
-    "train": Command("Training", "Train a model on prepared data.", "nmt.commands.train:command"),
+    "train": Command(
+        "Training",
+        "Train a model on prepared data.",
+        "nmt.commands.train:command",
+        work="nmt.training.start:start_training",
+    ),
     "translate": Command(
         "Translation",
         "Translate sentences, a file or stdin. Prints one line for each line of input. With "
         "--score, scores given translations.",
         "nmt.commands.translate:command",
+        work="nmt.commands.translate_lines:output_lines",
     ),
     "evaluate": Command(
         "Results",
         "Score a run or a file of translations. Exit status 1 if a required score is not reached.",
         "nmt.commands.evaluate:command",
+        work="nmt.run.evaluated:open_system",
     ),
 }
 FIRST_STEPS = """\b
@@ -63,6 +70,13 @@ class HelpfulCommand(typer.core.TyperCommand):
     """A command whose help names each argument as its usage line does, without the name of its
     type.
     """
+
+    work: str | None = None
+
+    def invoke(self, ctx: Any) -> Any:
+        if self.work is not None:
+            import_at_once(self.work)
+        return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         records: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
@@ -117,16 +131,13 @@ class Commands(typer.core.TyperGroup):
                 no_args_is_help=True,
                 rich_markup_mode=None,
             )
-        gc.disable()  # it would look through all that is imported, again and again
-        try:
-            function = import_object(row.place)
-        finally:
-            gc.freeze()  # nor later, nor several times when it exits
-            gc.enable()
+        function = import_at_once(row.place)
         info = CommandInfo(name=cmd_name, callback=function, help=row.sentence, cls=HelpfulCommand)
-        return typer.main.get_command_from_info(
+        command: Any = typer.main.get_command_from_info(
             info, pretty_exceptions_short=False, rich_markup_mode=None
         )
+        command.work = row.work
+        return command
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a section for each heading, in the order of their first commands."""
@@ -145,6 +156,18 @@ class Commands(typer.core.TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         with errors_in_one_line():
             return super().invoke(ctx)
+
+
+def import_at_once(place: str) -> Any:
+    """The object of a place, imported without searches for garbage: they would look through all
+    that is imported, again and again, and once more at the exit.
+    """
+    gc.disable()
+    try:
+        return import_object(place)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @contextmanager

@@ -48,6 +48,7 @@ class Command:
     Attributes:
         group: its heading in `nmt --help`. sentence: what it does; the first one stands there.
         place: of a function whose parameters are the arguments and options; "" for a group.
+        work: place of what the function imports when it is called, and `--help` does without.
         hidden: whether `nmt --help` leaves it out, as it does with old names.
         first_steps: what `nmt --help` tells a new user to type before the core's commands.
     """
@@ -57,6 +58,7 @@ class Command:
     place: str
     hidden: bool = False
     first_steps: tuple[str, ...] = ()
+    work: str | None = None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import nmt
+from nmt.cli import COMMANDS
 from nmt.config.yaml_text import dump
 from nmt.errors import ConfigError, StopTraining
 from nmt.training.record import (
@@ -22,6 +23,8 @@ from nmt.training.record import (
 )
 from tests import toy
 
+# What `nmt COMMAND --help` imports.
+HELP = "from nmt.cli import Commands; [Commands().get_command(None, name) for name in {names}]"
 HEAVY = {"torch", "numpy", "spacy", "matplotlib", "sacrebleu", "pydantic"}
 
 
@@ -30,6 +33,10 @@ HEAVY = {"torch", "numpy", "spacy", "matplotlib", "sacrebleu", "pydantic"}
     [
         ("import nmt", {*HEAVY, "yaml", "typer"}),
         ("import nmt.cli; nmt.cli.all_commands()", HEAVY),
+        (
+            HELP.format(names=[*COMMANDS]),
+            {"torch", "spacy", "sentencepiece", "matplotlib", "sacrebleu"},
+        ),
         ("from nmt.data.checks import guess_language; guess_language(['the dog'])", {"spacy"}),
     ],
 )
@@ -37,6 +44,13 @@ def test_imports_are_cheap(root: Path, code: str, heavy: set[str]) -> None:
     words = [sys.executable, "-c", f"{code}; import sys; print(*sys.modules)"]
     done = subprocess.run(words, check=True, capture_output=True, text=True, cwd=root)
     assert heavy.isdisjoint(done.stdout.split())
+
+
+def test_what_translating_does_not_import(root: Path, run: Path) -> None:
+    code = f"import nmt; nmt.load({str(run)!r}).translate(['The dog sleeps.'])"
+    test_imports_are_cheap(
+        root, code, {"matplotlib", "sacrebleu", "torch._dynamo", "torch._inductor", "sympy"}
+    )
 
 
 def test_prepare_train_and_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

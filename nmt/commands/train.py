@@ -7,26 +7,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import torch
 import typer
 
 from nmt.commands.options import ConfigOption, DeviceOption, QuietOption, SetOption
 from nmt.config.load import load_config
 from nmt.config.parts import DeviceName
 from nmt.config.schema import Config
-from nmt.device import keep_freed_memory, set_up_device
 from nmt.errors import ConfigError, TrainingError
-from nmt.run.folder import lock_run
-from nmt.run.progress import Progress
-from nmt.training.console import Console
-from nmt.training.distributed import init_distributed, local_gpu
-from nmt.training.dry_run import describe
-from nmt.training.loop import Record, fit
-from nmt.training.record import Listener, RunRecord
-from nmt.training.start import start_training
-from nmt.training.validation import choose
+
+if TYPE_CHECKING:  # `nmt train --help` needs no torch
+    from nmt.run.progress import Progress
+    from nmt.training.record import Listener
 
 NOTICE = "stopping and saving after this step; press Ctrl-C again to stop at once without saving"
 
@@ -56,6 +49,8 @@ def command(
     ] = False,
     quiet: QuietOption = False,
 ) -> None:
+    from nmt.training.dry_run import describe
+
     checked_config = load_config(config, set_ or ())
     if dry_run:
         print(describe(checked_config, output, device))
@@ -70,8 +65,8 @@ def run(
     resume: bool = False,
     device: DeviceName = "auto",
     quiet: bool = False,
-    listen: Listener | None = None,
-) -> Progress:
+    listen: "Listener | None" = None,
+) -> "Progress":
     """Train into `folder` (default `runs/<name>`); with `resume`, continue from its last
     checkpoint, or start if it has none.
 
@@ -86,6 +81,17 @@ def run(
         TrainingError: interrupted (after saving a checkpoint), too many losses were not finite, or
             another process failed.
     """
+    import torch
+
+    from nmt.device import keep_freed_memory, set_up_device
+    from nmt.run.folder import lock_run
+    from nmt.training.console import Console
+    from nmt.training.distributed import init_distributed, local_gpu
+    from nmt.training.loop import Record, fit
+    from nmt.training.record import RunRecord
+    from nmt.training.start import start_training
+    from nmt.training.validation import choose
+
     torch_device = local_gpu(set_up_device(device))
     keep_freed_memory()
     folder = folder or config.run_folder

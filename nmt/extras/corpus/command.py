@@ -18,7 +18,8 @@ from typing import Annotated, Any
 import typer
 
 from nmt.commands.options import options_from
-from nmt.commands.translate import InputTexts, OutputOptions, output_lines
+from nmt.commands.translate import OutputOptions
+from nmt.commands.translate_lines import InputTexts, output_lines
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.files import explain_write_errors, read_json, replacing, sha256_of, write_json
