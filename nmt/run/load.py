@@ -196,15 +196,12 @@ class WithoutDraws(TorchFunctionMode):
     matrices orthogonal, takes longer than to read the others.
     """
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        values = kwargs or {}
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.linalg.qr:
             return args[0], args[0]
         if func in DRAWS:
-            return args[0] if args else values["tensor"]
-        return func(*args, **values)
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **(kwargs or {}))
 
 
 def _check_same_vocabularies(run: Path, other: Path) -> None:

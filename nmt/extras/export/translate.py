@@ -44,7 +44,7 @@ LINES_AT_ONCE = 2048
 
 # The folder may come from a stranger: nothing in it names other files or takes all memory.
 MAX_SETTINGS_BYTES, MAX_TEXT_BYTES, MAX_GRAPH_BYTES = 1 << 26, 1 << 28, 1 << 31
-EXTERNAL = (b"\0location", b"\x08location")  # the values of a tensor are in another file
+EXTERNAL = b"location"  # in a graph: the values of a tensor are in another file
 SUBWORDS = ("bpe", "unigram")
 TOKENIZERS = ("words", "characters", *SUBWORDS)
 AGAIN = "copy the whole folder again, or write it again with `nmt export`"
@@ -231,7 +231,7 @@ class Graph:
     def __init__(self, folder: Path, name: str, digests: Mapping[str, str]) -> None:
         self.path = folder / name
         content = read_file(folder, name, MAX_GRAPH_BYTES, digests)
-        if any(mark in content for mark in EXTERNAL):
+        if EXTERNAL in content:
             raise TranslationError(f"{self.path}: takes tensors from other files; {AGAIN}")
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1  # batches run in threads of their own
