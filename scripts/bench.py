@@ -47,8 +47,8 @@ from nmt.data.corpus import read_sentences
 from nmt.errors import NmtError
 from nmt.evaluation.scores import score
 from nmt.files import write_text
-from nmt.run.checkpoint import read_progress
-from nmt.run.folder import find_checkpoint, find_run, load_run_config
+from nmt.run.checkpoint import Checkpoints, read_progress
+from nmt.run.folder import find_run, load_run_config
 from scripts.peer_toolkits import (
     ENDLESS,
     PEERS,
@@ -270,8 +270,9 @@ def decode(options: Any, folder: Path) -> None:
     """Print how the models were trained, and the tables of `decode`, one for each beam."""
     run_folder, transformer = find_run(options.what), options.transformer
     texts = read_texts(load_run_config(run_folder), options)
-    progress = read_progress(find_checkpoint(run_folder))
-    print(f"nmt: {progress.step:,} updates in {progress.seconds / 60:.1f} minutes.")
+    if last := Checkpoints(run_folder).find("last"):  # of a shared run, there is none
+        progress = read_progress(last)
+        print(f"nmt: {progress.step:,} updates in {progress.seconds / 60:.1f} minutes.")
     int8, short = "decoding.precision=int8", "decoding.shortlist=50"
     variants: dict[str, tuple[Path | None, list[str]]] = {
         "nmt": (None, []),
