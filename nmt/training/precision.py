@@ -52,8 +52,8 @@ def choose_precision(training: Training) -> Training:
 
 
 def measure_rates(training: Training) -> dict[str, float]:
-    """Target tokens per second of the forward and backward passes of the first updates, in each
-    precision. The weights stay as they are.
+    """Target tokens per second of this process in forward and backward passes of the first
+    updates, in each precision. The weights stay as they are.
     """
     config = training.config
     trials = {name: replace(training, config=with_precision(config, name)) for name in PRECISIONS}

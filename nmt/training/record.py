@@ -34,8 +34,8 @@ class BeginEvent:
         n_threads: of the CPU, in each process.
         n_processes: 1 without torchrun.
         step: updates so far.
-        rates: target tokens per second of forward and backward passes in each precision, where
-            they were measured.
+        rates: target tokens per second of forward and backward passes of one process in each
+            precision, where they were measured.
     """
 
     folder: Path
