@@ -337,9 +337,9 @@ def load_weights(folder: Path, model: nn.Module, *, raw: bool = False) -> None:
         )
 
 
-def read_tensors(path: Path) -> dict[str, torch.Tensor]:
+def read_tensors(path: Path, remedy: str = REMEDY) -> dict[str, torch.Tensor]:
     """The tensors in a file. Raises: CheckpointError if it is missing or damaged."""
-    with _reading(path):
+    with _reading(path, remedy):
         return load_file(path)
 
 
@@ -363,16 +363,16 @@ def load_optimizer(folder: Path, model: nn.Module, optimizer: Optimizer) -> None
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def _reading(path: Path, remedy: str = REMEDY) -> Iterator[None]:
     """Raises: CheckpointError if a file of tensors cannot be read, or is not as it was written."""
     try:
         yield
     except (OSError, SafetensorError) as error:
         pass_on_lack_of_memory(error)
-        raise CheckpointError(f"{path}: cannot be loaded ({error}); {REMEDY}") from None
+        raise CheckpointError(f"{path}: cannot be loaded ({error}); {remedy}") from None
     if not is_intact(path):
         raise CheckpointError(
-            f"{path}: damaged, its content has changed since nmt wrote it; {REMEDY}"
+            f"{path}: damaged, its content has changed since nmt wrote it; {remedy}"
         )
 
 

@@ -14,5 +14,5 @@ EXTRA = Extra(
     keys={"decoding": "nmt.extras.neighbors.keys:DecodingKeys"},
     wrap="nmt.extras.neighbors.model:wrap",
     files="nmt.extras.neighbors.model:files",
-    run_files=("neighbors.tsv",),
+    run_files=("neighbors.tsv", "neighbors.safetensors"),
 )

@@ -7,6 +7,7 @@ teacher forcing.
 """
 
 import csv
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,19 +19,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt.config.schema import BatchConfig, Config
+from nmt.config.schema import Config
 from nmt.config.section import key_of
-from nmt.data.batches import plan_batches, read_batches
 from nmt.data.corpus import Corpus, Sequences, encode_pairs
 from nmt.data.reading import Pair
 from nmt.data.tables import Dialect, find_dialect
 from nmt.decoding.ensemble import Member
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError, DataError, NmtWarning
+from nmt.extras.neighbors.datastore import KEYS_FILE, Datastore, load_keys, read_keys
 from nmt.extras.neighbors.keys import NeighborsConfig
 from nmt.files import is_as_written, warn_if_changed, write_recorded
 from nmt.lines import read_lines
 from nmt.model.interface import StepOutput, TranslationModel
-from nmt.model.output import Vectors
+from nmt.model.output import Vectors, log_norm
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.folder import load_tokenizers, load_vocabularies
 
@@ -43,7 +44,6 @@ MAX_SENTENCES = 1 << 14
 MAX_KEYS = 32  # nearest keys of a step; farther ones have hardly any weight
 # Of the softmax over the nearest keys, as a share of `decoding.neighbors.distance`.
 TEMPERATURE = 1 / 3
-BATCH_CONFIG = BatchConfig(unit="tokens", size=2048)
 
 
 def save_pairs(path: Path, pairs: Iterable[Pair]) -> None:
@@ -98,20 +98,33 @@ def wrap(members: Sequence[Member], run: Path, config: Config) -> Sequence[Membe
             f"`nmt neighbors {run}` stores them"
         )
     vocabularies = load_vocabularies(run)
-    pairs = encode_pairs(load_pairs(path), load_tokenizers(run, config), vocabularies)
+    stored = load_keys(run / KEYS_FILE, members[0].trained, path)
+    pairs, datastore = stored or (
+        encode_pairs(load_pairs(path), load_tokenizers(run, config), vocabularies),
+        None,
+    )
+    if stored is None and (run / KEYS_FILE).exists():
+        warnings.warn(
+            f"{run / KEYS_FILE}: is of other weights or pairs, so translating takes longer; "
+            f"`nmt neighbors {run}` writes it anew",
+            NmtWarning,
+            stacklevel=2,
+        )
     similar = SimilarSentences(pairs.src, len(vocabularies[0]))
     wrapped = []
     for member in members:
         assert isinstance(member.model, Seq2Seq)
-        model = NeighborModel(member.trained, member.model, pairs, similar, options)
+        model = NeighborModel(member.trained, member.model, pairs, similar, options, datastore)
         wrapped.append(Member(member.trained, model))
+        datastore = None  # the run has only the keys of its own model
     return wrapped
 
 
 def files(run: Path) -> Iterator[tuple[str, Callable[[], object]]]:
-    """The pairs of a run, and the function that reads them."""
-    if (path := run / NEIGHBORS_FILE).exists():
-        yield NEIGHBORS_FILE, partial(load_pairs, path)
+    """The pairs of a run and their keys, and the functions that read them."""
+    for name, read in ((NEIGHBORS_FILE, load_pairs), (KEYS_FILE, read_keys)):
+        if (path := run / name).exists():
+            yield name, partial(read, path)
 
 
 @dataclass(frozen=True)
@@ -120,21 +133,27 @@ class NeighborMemory:
 
     Attributes:
         memory: of the model.
-        keys: [B, N, R], the readout's vectors at the tokens of similar pairs; padded. In float64:
-            of close vectors, the digits of float32 cancel in q^2 + k^2 - 2 q k.
-        squares: [B, N], the mean squares of the keys; infinite on padding.
+        keys: [B, N, r], of the tokens of similar pairs; padded. In float64: of close vectors, the
+            digits of float32 cancel in q^2 + k^2 - 2 q k.
+        squares: [B, N], of the keys; infinite on padding.
         values: [B, N], the ids of these tokens.
+        projection: [R, r], of a vector of the readout to a key.
     """
 
     memory: Any
     keys: Tensor
     squares: Tensor
     values: Tensor
+    projection: Tensor
 
     def select(self, rows: Tensor) -> "NeighborMemory":
         """The memory of the sentences `rows` [R], in that order."""
         return NeighborMemory(
-            self.memory.select(rows), self.keys[rows], self.squares[rows], self.values[rows]
+            self.memory.select(rows),
+            self.keys[rows],
+            self.squares[rows],
+            self.values[rows],
+            self.projection,
         )
 
 
@@ -144,23 +163,17 @@ class NeighborVectors:
 
     Attributes:
         vectors: of the model.
-        ids: [N, k], the values of the nearest keys. probabilities: [N, k], lambda times theirs.
-        weights: [N, 1], lambda.
+        ids: [N, k], the words y of the nearest keys.
+        odds: [N, k], lambda p_neighbors(y) / (1 - lambda).
     """
 
     vectors: Vectors
     ids: Tensor
-    probabilities: Tensor
-    weights: Tensor
+    odds: Tensor
 
     def select(self, rows: Tensor) -> "NeighborVectors":
         """Those of the hypotheses `rows` [N'], in that order."""
-        return NeighborVectors(
-            self.vectors.select(rows),
-            self.ids[rows],
-            self.probabilities[rows],
-            self.weights[rows],
-        )
+        return NeighborVectors(self.vectors.select(rows), self.ids[rows], self.odds[rows])
 
 
 class SimilarSentences:
@@ -177,21 +190,18 @@ class SimilarSentences:
     def __init__(self, sentences: Sequences, vocabulary_size: int) -> None:
         self._base = vocabulary_size
         ids, lengths = sentences.block(0, len(sentences))
-        sentence = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+        sentence = np.repeat(np.arange(len(lengths)), lengths)
         is_pair = sentence[1:] == sentence[:-1]
-        pairs = self._pairs(ids)[is_pair]
-        features, sentence = (
-            np.concatenate([ids.astype(np.int64), pairs]),
-            np.concatenate([sentence, sentence[1:][is_pair]]),
+        features = np.concatenate([ids, self._pairs(ids)[is_pair]])
+        sentence = np.concatenate([sentence, sentence[1:][is_pair]])
+        # One number for both is sorted several times faster; a feature counts once in a sentence.
+        in_order = np.sort(features * len(lengths) + sentence)
+        features, self._sentences = np.divmod(
+            in_order[np.diff(in_order, prepend=-1) > 0], len(lengths)
         )
-        order = np.lexsort((sentence, features))
-        features, sentence = features[order], sentence[order]
-        is_first = np.ones(len(features), np.bool_)  # in its sentence
-        is_first[1:] = (features[1:] != features[:-1]) | (sentence[1:] != sentence[:-1])
-        features, self._sentences = features[is_first], sentence[is_first]
-        self._features, self._starts, counts = np.unique(
-            features, return_index=True, return_counts=True
-        )
+        self._starts = np.flatnonzero(np.diff(features, prepend=-1))
+        self._features = features[self._starts]
+        counts = np.diff(self._starts, append=len(features))
         self._ends = self._starts + counts
         self._idf = np.log(len(sentences) / counts)
         self._is_used = counts <= MAX_SENTENCES
@@ -204,18 +214,17 @@ class SimilarSentences:
         """
         ids = np.asarray(sentence, np.int64)
         wanted = np.unique(np.concatenate([ids, self._pairs(ids)]))
-        _, rows, _ = np.intersect1d(self._features, wanted, assume_unique=True, return_indices=True)
-        rows = rows[self._is_used[rows]]
+        rows = np.searchsorted(self._features, wanted)
+        rows = rows[rows < np.searchsorted(self._features, wanted, "right")]
         similarity = np.zeros(len(self._norms))
-        for row in rows:
+        for row in rows[self._is_used[rows]]:
             similarity[self._sentences[self._starts[row] : self._ends[row]]] += self._idf[row] ** 2
         similarity /= self._norms
-        n_found = min(n, int(np.count_nonzero(similarity)))
-        if not n_found:
-            return np.zeros(0, np.int64)
-        least = np.partition(similarity, -n_found)[-n_found]
-        candidates = np.flatnonzero(similarity >= least)
-        return candidates[np.argsort(-similarity[candidates], kind="stable")][:n_found]
+        candidates = np.flatnonzero(similarity > 0)
+        if len(candidates) > n:
+            least = np.partition(similarity[candidates], -n)[-n]
+            candidates = candidates[similarity[candidates] >= least]
+        return candidates[np.argsort(-similarity[candidates], kind="stable")][:n]
 
     def _pairs(self, ids: NDArray[np.integer]) -> NDArray[np.int64]:
         """A number for each pair of adjacent ids, above all ids."""
@@ -234,6 +243,7 @@ class NeighborModel(TranslationModel):
     Args:
         model: the trained model, which makes the keys. fast_model: its form for search.
         pairs: to look for similar pairs in, as ids. similar: finds their sources.
+        datastore: of all pairs; None: it is made for each batch.
     """
 
     def __init__(
@@ -243,10 +253,12 @@ class NeighborModel(TranslationModel):
         pairs: Corpus,
         similar: SimilarSentences,
         options: NeighborsConfig,
+        datastore: Datastore | None = None,
     ) -> None:
         super().__init__()
         self.model, self.fast_model = model, fast_model
         self.pairs, self.similar, self.options = pairs, similar, options
+        self.datastore = datastore
         self.key_size = model.decoder.readout.output_size
 
     @property
@@ -259,40 +271,26 @@ class NeighborModel(TranslationModel):
             for row, length in zip(src.tolist(), src_lengths.tolist(), strict=True)
         ]
         found = [self.similar.find(sentence, self.options.pairs) for sentence in sentences]
-        pairs = np.unique(np.concatenate(found))
-        keys, values, owners = self._datastore(pairs)
-        # Of the datastore, for each sentence.
-        rows = [np.flatnonzero(np.isin(owners, some)) for some in found]
-        padded = torch.full((len(rows), max(1, *map(len, rows))), -1)
-        for places, some in zip(padded, rows, strict=True):
-            places[: len(some)] = torch.from_numpy(some)
-        padded = padded.to(src.device)
-        keys = keys.to(torch.float32 if src.device.type == "mps" else torch.float64)  # MPS has none
-        squares = keys.square().mean(1)[padded].masked_fill(padded < 0, float("inf"))
-        return NeighborMemory(
-            self.fast_model.encode(src, src_lengths), keys[padded], squares, values[padded]
-        )
-
-    def _datastore(self, pairs: NDArray[np.int64]) -> tuple[Tensor, Tensor, NDArray[np.int64]]:
-        """Keys [n, R] and values [n] of some pairs, and the pair of each; the first row pads."""
-        src_lengths, tgt_lengths = self.pairs.src.lengths[pairs], self.pairs.tgt.lengths[pairs]
-        plan = (
-            plan_batches(src_lengths, tgt_lengths, BATCH_CONFIG, key=(0, 0)) if len(pairs) else []
-        )
-        padding = torch.zeros(1, self.key_size, dtype=self.model.src_embedding.weight.dtype)
-        keys, values, owners = [padding], [torch.zeros(1, dtype=torch.long)], [np.full(1, -1)]
-        for rows in plan:
-            (batch,) = read_batches(self.pairs, [pairs[rows]])
-            decoded = self.model(
-                batch.src.to(self.device), batch.src_lengths, batch.tgt_in.to(self.device)
+        datastore = self.datastore
+        if datastore is None:
+            pairs = np.unique(np.append(np.concatenate(found), 0))  # one at least
+            datastore = Datastore.of(
+                self.model, self.pairs.selection([(pair, pair + 1) for pair in pairs])
             )
-            keys.append(decoded.vectors.flatten(0, 1)[batch.token_positions.to(self.device)].cpu())
-            values.append(batch.tgt_out.flatten()[batch.token_positions])
-            owners.append(np.repeat(pairs[rows], tgt_lengths[rows] + 1))
-        return (
-            torch.cat(keys).to(self.device),
-            torch.cat(values).to(self.device),
-            np.concatenate(owners),
+            found = [np.searchsorted(pairs, some) for some in found]
+        rows = [datastore.rows(some) for some in found]
+        n_keys = max(MAX_KEYS, *map(len, rows))
+        padded = torch.tensor([row + [-1] * (n_keys - len(row)) for row in rows])
+        # MPS has no float64.
+        dtype = torch.float32 if src.device.type == "mps" else torch.float64
+        keys = datastore.keys[padded].to(src.device, dtype)
+        squares = keys.square().sum(2).masked_fill((padded < 0).to(src.device), float("inf"))
+        return NeighborMemory(
+            self.fast_model.encode(src, src_lengths),
+            keys,
+            squares,
+            datastore.values[padded].to(src.device),
+            datastore.projection.to(src.device),
         )
 
     def start(self, memory: NeighborMemory) -> Any:
@@ -301,23 +299,25 @@ class NeighborModel(TranslationModel):
     def step(self, ids: Tensor, state: Any, memory: NeighborMemory) -> StepOutput:
         output = self.fast_model.step(ids, state, memory.memory)
         vectors: Tensor = output.vector.values
-        queries = vectors.unflatten(0, (len(memory.keys), -1)).to(memory.keys.dtype)  # [B, K, R]
-        products = queries @ memory.keys.transpose(1, 2) / self.key_size
-        squares = queries.square().mean(2, keepdim=True) + memory.squares.unsqueeze(1)
-        distances = squares - 2 * products  # [B, K, N]
-        nearest = distances.clamp(min=0).topk(min(MAX_KEYS, distances.shape[2]), largest=False)
+        queries = (vectors @ memory.projection).unflatten(0, (len(memory.keys), -1))
+        queries = queries.to(memory.keys.dtype)  # [B, K, r]
+        products = queries @ memory.keys.transpose(1, 2)
+        squares = queries.square().sum(2, keepdim=True) + memory.squares.unsqueeze(1)
+        distances = (squares - 2 * products) / self.key_size  # [B, K, N]
+        nearest = distances.clamp(min=0).topk(MAX_KEYS, largest=False)
         relative = (nearest.values / self.options.distance).to(vectors.dtype)
         closeness = (1 - relative[..., :1]).clamp(min=0)  # 0 if there are no keys
         weight = self.options.weight * closeness  # [B, K, 1]
         probabilities = torch.where(weight > 0, weight * (-relative / TEMPERATURE).softmax(2), 0)
         values = memory.values.unsqueeze(1).expand_as(distances).gather(2, nearest.indices)
-        vector = NeighborVectors(
-            output.vector, values.flatten(0, 1), probabilities.flatten(0, 1), weight.flatten(0, 1)
-        )
+        is_same = (values.unsqueeze(3) == values.unsqueeze(2)).to(probabilities.dtype)
+        odds = (is_same @ probabilities.unsqueeze(3)).squeeze(3) / (1 - weight)
+        vector = NeighborVectors(output.vector, values.flatten(0, 1), odds.flatten(0, 1))
         return replace(output, vector=vector)
 
     def compute_logits(self, vectors: NeighborVectors) -> Tensor:
-        """Log-probabilities [N, V]."""
-        log_probs = self.fast_model.output.log_probs(*vectors.vectors)
-        probabilities = (1 - vectors.weights) * log_probs.exp()
-        return torch.log(probabilities.scatter_add_(1, vectors.ids, vectors.probabilities))
+        """Those of the model, but for the words of the nearest keys, which get their share."""
+        logits = self.fast_model.compute_logits(vectors.vectors)
+        shares = log_norm(logits) + vectors.odds.log()
+        words = torch.logaddexp(logits.gather(1, vectors.ids), shares)
+        return logits.scatter_(1, vectors.ids, words)

@@ -49,6 +49,7 @@ RUN_FILES = (
     CARD_FILE,
 )
 NEIGHBORS_FILE = "neighbors.tsv"  # see `uses_neighbors`
+KEYS_FILE = "neighbors.safetensors"  # of its sentences
 BEST_FILE = "checkpoints/best.json"
 CHECKPOINT_FILES = (MODEL_FILE, CHECKSUMS_FILE)
 CHECKPOINT_FILE = re.compile(
@@ -101,7 +102,8 @@ def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:
         BEST_FILE: json.dumps(pointer_to(checkpoint.name), indent=2).encode(),
     }
     try:
-        neighbors = [run / NEIGHBORS_FILE] if uses_neighbors(run) else []
+        names = (NEIGHBORS_FILE, KEYS_FILE) if uses_neighbors(run) else ()
+        neighbors = (path for path in (run / name for name in names) if path.exists())
         for file in (*run_files(run), *neighbors):
             members[file.relative_to(run).as_posix()] = file.read_bytes()
         for file in (checkpoint / name for name in CHECKPOINT_FILES):
@@ -111,7 +113,7 @@ def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:
             for name, content in members.items():
                 # Without a date, so that the same run gives the same bytes.
                 member = zipfile.ZipInfo(name)
-                if not name.endswith(MODEL_FILE):  # weights are almost random bits
+                if not name.endswith(".safetensors"):  # weights are almost random bits
                     member.compress_type = zipfile.ZIP_DEFLATED
                 member.external_attr = 0o644 << 16
                 archive.writestr(member, content)
@@ -201,7 +203,7 @@ def _check_members(archive: zipfile.ZipFile, size: int) -> None:
     names = archive.namelist()
     for member in archive.infolist():
         name = member.filename
-        is_known = name in (INFO_FILE, BEST_FILE, NEIGHBORS_FILE, *RUN_FILES)
+        is_known = name in (INFO_FILE, BEST_FILE, NEIGHBORS_FILE, KEYS_FILE, *RUN_FILES)
         if not (is_known or CHECKPOINT_FILE.fullmatch(name)) or names.count(name) > 1:
             raise zipfile.BadZipFile(f"{name!r} has no place in it")
         if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
