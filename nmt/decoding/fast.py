@@ -24,6 +24,7 @@ from nmt.model.recurrent import (
     ALL_LAYERS,
     FusedLayer,
     LayerState,
+    RecurrentLayer,
     RecurrentStack,
     RecurrentState,
     concatenate,
@@ -45,9 +46,8 @@ PackFn = Callable[[nn.Linear], nn.Module]
 def for_search(model: Seq2Seq, precision: Precision = "float32") -> Seq2Seq:
     """A fast copy of a model, with its weights as they are now: for search, not for training.
 
-    The recurrence, the readout and the output layer have packed weights. The encoder, which reads
-    each sentence once, and the attention are the model's own. On a GPU the model itself is
-    returned.
+    The recurrences, the readout and the output layer have packed weights. The bridge and the
+    attention are the model's own. On a GPU the model itself is returned.
 
     Args:
         precision: of the packed weights. The precomputed gates are not rounded.
@@ -66,11 +66,14 @@ def for_search(model: Seq2Seq, precision: Precision = "float32") -> Seq2Seq:
     parts: dict[str, nn.Module] = {"output": pack_linears(model.output, pack)}
     if (
         isinstance(first, FusedLayer)
-        and words.num_embeddings * len(first.weights[0]) <= MAX_TABLE_SIZE
+        and words.num_embeddings * len(first.weights[0][0]) <= MAX_TABLE_SIZE
     ):
         n_embedding = words.embedding_dim
         parts["tgt_embedding"] = GateTable(words.weight * words.scale, first)
         readout = EmbeddingReadout(readout, n_embedding)
+    if isinstance(model.encoder.layers[0], FusedLayer):
+        layers = [FusedRun(layer, pack) for layer in model.encoder.layers]  # type: ignore[arg-type]
+        parts["encoder"] = replace_submodules(model.encoder, layers=nn.ModuleList(layers))
     stacks = replace_stacks(model.decoder, pack, n_embedding)
     parts["decoder"] = replace_submodules(stacks, readout=readout)
     return replace_submodules(model, **parts)
@@ -297,11 +300,14 @@ class FusedStep(nn.Module):
 
     Args:
         n_embedding: E if the inputs are rows of `GateTable`, 0 otherwise.
+        direction: 1 for the backward one.
     """
 
-    def __init__(self, layer: FusedLayer, pack: PackFn, n_embedding: int = 0) -> None:
+    def __init__(
+        self, layer: FusedLayer, pack: PackFn, n_embedding: int = 0, direction: int = 0
+    ) -> None:
         super().__init__()
-        input_weight, hidden_weight, input_bias, hidden_bias = layer.weights
+        input_weight, hidden_weight, input_bias, hidden_bias = layer.weights[direction]
         self.update, self.n_embedding = layer.update, n_embedding
         bias = torch.zeros_like(input_bias) if n_embedding else input_bias  # which the table has
         rest = input_weight[:, n_embedding:]
@@ -320,6 +326,50 @@ class FusedStep(nn.Module):
         return self.update(gates, self.hidden(state[0]), state)
 
 
+class FusedRun(RecurrentLayer):
+    """All steps of a layer of torch, in one direction or in both, for the encoder."""
+
+    def __init__(self, layer: FusedLayer, pack: PackFn) -> None:
+        super().__init__()
+        self.has_cell_state, self.hidden_size = layer.has_cell_state, layer.hidden_size
+        self.directions = nn.ModuleList(
+            FusedStep(layer, pack, direction=index) for index in range(len(layer.weights))
+        )
+
+    def run(
+        self, inputs: Tensor, lengths: Tensor | None = None, state: LayerState | None = None
+    ) -> tuple[Tensor, LayerState]:
+        assert lengths is not None, "an encoder gives them, and no state"
+        rows, steps = torch.arange(len(inputs)), torch.arange(inputs.shape[1]).unsqueeze(1)
+        last = lengths - 1
+        # [S, B]; each direction begins at an end of the sentence, and padding comes last
+        orders = steps.expand(-1, len(inputs)), (last - steps).clamp(min=0)
+        outputs, states = [], []
+        for step, order in zip(self.directions, orders, strict=False):
+            assert isinstance(step, FusedStep)
+            assert step.inputs is not None
+            hidden, cell = self._unroll(step, step.inputs(inputs)[rows, order])
+            outputs.append(hidden[order.t(), rows.unsqueeze(1)])
+            states.append((hidden[last, rows], None if cell is None else cell[last, rows]))
+        hiddens, cells = zip(*states, strict=True)
+        cell = torch.cat(cells, 1) if self.has_cell_state else None
+        return torch.cat(outputs, 2), (torch.cat(hiddens, 1), cell)
+
+    def _unroll(self, step: FusedStep, gates: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The states [S, B, H] of all steps, from the products of their inputs [S, B, G * H]."""
+        zeros = gates.new_zeros(gates.shape[1], self.hidden_size)
+        state: LayerState = zeros, zeros
+        states = []
+        for inputs in gates:
+            state = step.update(inputs, step.hidden(state[0]), state)
+            states.append(state)
+        hiddens, cells = zip(*states, strict=True)
+        return torch.stack(hiddens), torch.stack(cells) if self.has_cell_state else None
+
+    def step(self, inputs: Tensor, state: LayerState) -> LayerState:
+        raise NotImplementedError("for whole sentences alone")
+
+
 class GateTable(nn.Module):
     """The embedding of each word, and the input part of the gates of the first layer, with bias.
 
@@ -330,7 +380,7 @@ class GateTable(nn.Module):
 
     def __init__(self, embeddings: Tensor, layer: FusedLayer) -> None:
         super().__init__()
-        input_weight, _, input_bias, _ = layer.weights
+        input_weight, _, input_bias, _ = layer.weights[0]
         gates = torch.addmm(input_bias, embeddings, input_weight[:, : embeddings.shape[1]].t())
         self.rows = torch.cat([embeddings, gates], 1)
 

@@ -76,7 +76,7 @@ class FusedLayer(RecurrentLayer):
     ) -> tuple[Tensor, LayerState]:
         if inputs.is_cuda and torch.is_autocast_enabled("cuda"):
             # cuDNN would compute in float16, whatever the precision of autocast (AutocastRNN.cpp).
-            dtype = self.weights[0].dtype
+            dtype = self.weights[0][0].dtype
             if state is not None:
                 state = state[0].to(dtype), None if state[1] is None else state[1].to(dtype)
             with torch.autocast("cuda", enabled=False):
@@ -110,11 +110,10 @@ class FusedLayer(RecurrentLayer):
         """
 
     @property
-    def weights(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Of the first direction: input [G H, I], recurrent [G H, H], and their biases [G H]."""
+    def weights(self) -> list[list[nn.Parameter]]:
+        """Of each direction: input [G H, I], recurrent [G H, H], and their biases [G H]."""
         assert isinstance(self, nn.RNNBase)
-        input_weight, hidden_weight, input_bias, hidden_bias = self.all_weights[0]
-        return input_weight, hidden_weight, input_bias, hidden_bias
+        return self.all_weights
 
 
 class LSTM(FusedLayer, nn.LSTM):
@@ -130,7 +129,7 @@ class LSTM(FusedLayer, nn.LSTM):
 
     def step(self, inputs: Tensor, state: LayerState) -> LayerState:
         assert state[1] is not None
-        return torch.lstm_cell(inputs, (state[0], state[1]), *self.weights)
+        return torch.lstm_cell(inputs, (state[0], state[1]), *self.weights[0])
 
     @staticmethod
     def update(from_input: Tensor, from_hidden: Tensor, state: LayerState) -> LayerState:
@@ -147,7 +146,7 @@ class GRU(FusedLayer, nn.GRU):
     gates = "rzn"
 
     def step(self, inputs: Tensor, state: LayerState) -> LayerState:
-        return torch.gru_cell(inputs, state[0], *self.weights), None
+        return torch.gru_cell(inputs, state[0], *self.weights[0]), None
 
     @staticmethod
     def update(from_input: Tensor, from_hidden: Tensor, state: LayerState) -> LayerState:
@@ -163,7 +162,7 @@ class Elman(FusedLayer, nn.RNN):
     gates = "h"
 
     def step(self, inputs: Tensor, state: LayerState) -> LayerState:
-        return torch.rnn_tanh_cell(inputs, state[0], *self.weights), None
+        return torch.rnn_tanh_cell(inputs, state[0], *self.weights[0]), None
 
     @staticmethod
     def update(from_input: Tensor, from_hidden: Tensor, _state: LayerState) -> LayerState:
