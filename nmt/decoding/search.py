@@ -9,10 +9,12 @@ Every sentence has a beam: K slots for hypotheses of the same length. A step of 
 4. finish: a hypothesis ends with <eos>, or at the maximum length. It gets a score, and leaves the
    beam.
 5. leave: a sentence leaves the batch when no open hypothesis can enter its n-best list any more.
+   Once K hypotheses are complete, it leaves when none could enter with a next token of
+   probability 1 that ended it: longer ones would have to improve, and they hardly ever do.
 
-The slot of a finished hypothesis stays empty for one step. Then the K best extensions of the open
-hypotheses fill the beam again. A complete hypothesis ranks before one that was truncated at the
-maximum length.
+The beam begins with one empty hypothesis. The slot of a finished hypothesis stays empty for one
+step. Then the K best extensions of the open hypotheses fill the beam again. A complete hypothesis
+ranks before one that was truncated at the maximum length.
 """
 
 from collections.abc import Sequence
@@ -81,10 +83,9 @@ def search(
     memory = model.encode(padded.to(model.device), src_lengths)
     state = model.start(memory)
     beams = _Beams(sources, prefixes, options, n_best)
-    # The row of `state` that each hypothesis continues.
-    parents = torch.arange(len(sources)).repeat_interleave(beams.size)
+    if beams.width > 1:
+        state = state.select(torch.arange(len(sources)).repeat_interleave(beams.width))
     while len(beams):
-        state = state.select(parents.to(model.device))
         output = model.step(beams.last_ids.to(model.device), state, memory)  # 1
         candidates = beams.extend(model, output.vector)  # 2
         parents = beams.choose(candidates, output.attention)  # 3
@@ -93,7 +94,7 @@ def search(
         if len(rows) < len(beams):  # 5
             beams.select(rows)
             memory = memory.select(rows.to(model.device))
-        parents, state = parents[rows].flatten(), output.state
+        state = output.state.select(parents[rows].flatten().to(model.device))
     hypotheses = trace_back(beams.steps, beams.finished, src_lengths.tolist())
     if words is None:
         return hypotheses
@@ -105,6 +106,8 @@ def search(
 
 class _Beams:
     """The beams of the b sentences in the batch (B at first): K slots for hypotheses of t tokens.
+    Before the first step there is one slot, and after it there may be less than K, if there are
+    less words.
 
     Attributes:
         size: K.
@@ -115,6 +118,7 @@ class _Beams:
             with.
         sentence: [b], the index of each sentence in the original batch.
         log_prob: [b, K], of the open hypotheses; -inf in free slots.
+        n_complete: [B], the complete hypotheses of each sentence.
         last_ids: [b * K], the last token of each hypothesis.
         ids_so_far: [b, K, t]; [b, K, 0] unless decoding.no_repeat_ngram is set.
         attention_sums: [b, K, S], summed over the steps; [b, K, 0] unless decoding.coverage_penalty
@@ -157,20 +161,25 @@ class _Beams:
             if self.samples
         ]
         self.sentence = torch.arange(n_sentences)
-        self.log_prob = torch.full((n_sentences, self.size), float("-inf"), dtype=torch.double)
-        self.log_prob[:, : self.size if self.samples else 1] = (
-            0  # one empty hypothesis; in sampling, K of them
-        )
-        self.last_ids = torch.full((n_sentences * self.size,), SOS)
-        self.ids_so_far = torch.empty(n_sentences, self.size, 0, dtype=torch.long)
+        # one empty hypothesis; in sampling, K of them
+        width = self.size if self.samples else 1
+        self.log_prob = torch.zeros(n_sentences, width, dtype=torch.double)
+        self.n_complete = torch.zeros(n_sentences, dtype=torch.long)
+        self.last_ids = torch.full((n_sentences * width,), SOS)
+        self.ids_so_far = torch.empty(n_sentences, width, 0, dtype=torch.long)
         n_columns = max(self.src_lengths) if options.coverage_penalty else 0
-        self.attention_sums = torch.zeros(n_sentences, self.size, n_columns, dtype=torch.double)
+        self.attention_sums = torch.zeros(n_sentences, width, n_columns, dtype=torch.double)
         self.steps: list[BeamStep] = []
         self.finished = NBestLists(n_sentences, n_best)
 
     def __len__(self) -> int:
         """The number of sentences in the batch, b."""
         return len(self.sentence)
+
+    @property
+    def width(self) -> int:
+        """The number of slots."""
+        return self.log_prob.shape[1]
 
     def extend(self, model: TranslationModel, vectors: Any) -> Candidates:
         """Candidates [b, K, k] for the next token of each hypothesis, from its row of `vectors`."""
@@ -179,7 +188,7 @@ class _Beams:
         rows = is_open.flatten().nonzero().squeeze(1)  # [N]: only open hypotheses need logits
         if len(rows) < is_open.numel():
             vectors = vectors.select(rows.to(model.device))
-        sentence = self.sentence.repeat_interleave(self.size)[rows]
+        sentence = self.sentence.repeat_interleave(self.width)[rows]
         ids_so_far = self.ids_so_far.flatten(0, 1)[rows]
         too_short = self.min_length[sentence] > t
         banned = banned_ids(
@@ -213,9 +222,11 @@ class _Beams:
                 self.log_prob.unsqueeze(2)
                 + without_banned(ids, log_probs, banned).scatter_to_beam(is_open).log_probs
             )
-            return (total.flatten(1).topk(self.size).values[:, -1:] - self.log_prob)[
-                is_open
-            ] - TOLERANCE
+            total = total.flatten(1)
+            if total.shape[1] < self.size:
+                return torch.full((len(ids),), float("-inf"), dtype=total.dtype)
+            worst = total.topk(self.size).values[:, -1:]
+            return (worst - self.log_prob)[is_open] - TOLERANCE
 
         # The best K + M tokens include the best K that are not banned.
         k = self.size + banned.shape[1]
@@ -238,7 +249,7 @@ class _Beams:
         chosen = (
             torch.arange(self.size).expand(len(self), -1)
             if self.samples
-            else total.topk(self.size).indices
+            else total.topk(min(self.size, total.shape[1])).indices
         )
         ids, log_probs = (
             candidates.ids.flatten(1).gather(1, chosen),
@@ -257,7 +268,7 @@ class _Beams:
             )
         if self.options.coverage_penalty:
             self.attention_sums = _gather_slots(self.attention_sums + weights, parents)
-        return parents + self.size * torch.arange(len(self)).unsqueeze(1)
+        return parents.add(torch.arange(len(self)).unsqueeze(1), alpha=weights.shape[1])
 
     def finish(self) -> None:
         """Move the hypotheses that end here to the n-best lists, and free their slots."""
@@ -283,17 +294,17 @@ class _Beams:
                     sentence, slot, t - 1, score, log_prob, bool(complete[row, slot])
                 )
             )
+        self.n_complete[self.sentence] += (complete & ends).sum(1)
         self.log_prob = self.log_prob.masked_fill(ends, float("-inf"))
 
     def undecided(self) -> Tensor:
-        """The rows of the sentences whose n-best lists may still change."""
-        best = self.log_prob.amax(1)
-        bound = upper_bound(best, self.max_length[self.sentence], self.options)
-        return (
-            ((best > float("-inf")) & (bound > self.finished.min_score[self.sentence]))
-            .nonzero()
-            .squeeze(1)
-        )
+        """The rows of the sentences whose n-best lists may well change."""
+        best, max_length = self.log_prob.amax(1), self.max_length[self.sentence]
+        has_beam = self.n_complete[self.sentence] >= self.size
+        length = max_length.masked_fill(has_beam, len(self.steps) + 1)
+        bound = upper_bound(best, length, self.options)
+        is_open = (best > float("-inf")) & (bound > self.finished.min_score[self.sentence])
+        return is_open.nonzero().squeeze(1)
 
     def select(self, rows: Tensor) -> None:
         """Keep only the sentences in `rows`."""
@@ -301,7 +312,7 @@ class _Beams:
             part[rows]
             for part in (self.sentence, self.log_prob, self.ids_so_far, self.attention_sums)
         )
-        self.last_ids = self.last_ids.unflatten(0, (-1, self.size))[rows].flatten()
+        self.last_ids = self.last_ids.unflatten(0, (-1, self.width))[rows].flatten()
 
 
 def _gather_slots(values: Tensor, parents: Tensor) -> Tensor:

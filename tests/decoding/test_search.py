@@ -151,11 +151,12 @@ def test_a_sentence_leaves_when_its_n_best_list_is_final(
     seed: int, values: dict[str, Any], beam: int, data: st.DataObject
 ) -> None:
     """A search that continues until no hypothesis is open gives the same, up to the rounding of
-    sums over fewer rows.
+    sums over fewer rows. Without length normalization, so that nothing that is worse now can become
+    better.
     """
     table, options, n_best = (
         random_table(seed),
-        DecodingConfig(beam=beam, **values),
+        DecodingConfig(beam=beam, **{**values, "length_penalty": 0}),
         data.draw(st.integers(1, beam)),
     )
     stopped = scripted(table, [S, 1], options, n_best, looks=random_looks(seed, 1))
@@ -168,6 +169,31 @@ def test_a_sentence_leaves_when_its_n_best_list_is_final(
     ]
     for early, late in zip(stopped, whole, strict=True):
         assert [h.score for h in early] == pytest.approx([h.score for h in late], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("after_a", "expected"),
+    [
+        # two complete hypotheses, and A A has log 0.06 / 3 now, less than <eos> with log 0.5
+        ({EOS: 0.8, A: 0.2}, []),
+        # log 0.15 / 3 is more, and each further token makes it better
+        ({EOS: 0.5, A: 0.5}, [A] * 6),
+        # one complete hypothesis: the bound is that of the maximum length
+        ({A: 0.2, B: 0.8}, [A] * 6),
+    ],
+)
+def test_with_a_beam_of_complete_hypotheses_only_good_ones_go_on(
+    after_a: dict[int, float], expected: list[int]
+) -> None:
+    def table(sentence: int, prefix: Sequence[int]) -> dict[int, float]:
+        if len(prefix) == 1:
+            return after_a
+        dead_end = {A: 0.1, B: 0.9}
+        words = {(): {EOS: 0.5, A: 0.3, UNK: 0.2}, (A,) * 6: {EOS: 1.0}}
+        return words.get(tuple(prefix), {A: 1.0} if set(prefix) == {A} else dead_end)
+
+    ((found,),) = scripted(table, [6], DecodingConfig(beam=2))
+    assert found.ids == expected
 
 
 def test_search_does_stop_early() -> None:

@@ -356,6 +356,7 @@ class Search:
         self.finished: list[list[Hypothesis]] = [[] for _ in sources]
         # What a hypothesis must exceed to enter the n-best list.
         self.min_score = np.full(n_sentences, -np.inf)
+        self.n_complete = np.zeros(n_sentences, np.int64)
 
     def run(self) -> list[list[Hypothesis]]:
         """The n best hypotheses of each sentence, best first."""
@@ -367,9 +368,11 @@ class Search:
             ids, log_probs, attention, state = self._extend(memory, state)
             parents = self._choose(ids, log_probs, attention)
             self._finish()
-            # Decided: no continuation scores more than this bound.
-            best = self.log_prob.max(1)
-            bound = np.minimum(best, 0) / self._length_penalty(self.max_length[self.sentence])
+            # Decided: no continuation scores more than this bound; with K complete hypotheses,
+            # none that ends with the next token.
+            best, has_beam = self.log_prob.max(1), self.n_complete[self.sentence] >= self.size
+            length = np.where(has_beam, len(self.steps) + 1, self.max_length[self.sentence])
+            bound = np.minimum(best, 0) / self._length_penalty(length)
             undecided = (best > -np.inf) & (bound > self.min_score[self.sentence])
             if not undecided.all():
                 self.sentence, self.log_prob = self.sentence[undecided], self.log_prob[undecided]
@@ -450,6 +453,7 @@ class Search:
             self.finished[sentence] = best
             if len(best) == self.n_best and best[-1].complete:
                 self.min_score[sentence] = best[-1].score
+        self.n_complete[self.sentence] += (complete & ends).sum(1)
         self.log_prob = np.where(ends, -np.inf, self.log_prob)
 
     def _length_penalty(self, length: Any) -> Any:
