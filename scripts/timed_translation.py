@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+CTRANSLATE2_BATCH = 64  # of 16, 64 and 256 sentences the fastest, in float32 and in int8
 WARM_UP = 64  # sentences
 
 Translate = Callable[[Sequence[str]], list[str]]
@@ -36,7 +37,7 @@ def load_ctranslate2(job: dict[str, Any]) -> Translate:
     config = load_config(run / "config.yaml", job["settings"])
     src = load_tokenizer(config.tokenizer, config.data.src_language, "src", run)
     tgt = load_tokenizer(config.tokenizer, config.data.tgt_language, "tgt", run)
-    search = {"beam_size": config.decoding.beam, "max_batch_size": config.decoding.batch}
+    search = {"beam_size": config.decoding.beam, "max_batch_size": CTRANSLATE2_BATCH}
     translator = ctranslate2.Translator(
         job["transformer"],
         compute_type=config.decoding.precision,

@@ -612,7 +612,7 @@ class DecodingConfig(Section):
         description="sampling: random seed; the result depends only on it and the sentence",
     )
     batch: int = Field(
-        64,
+        128,
         ge=1,
         description="maximum batch size in sentences; smaller for long sentences and wide beams",
     )
