@@ -45,4 +45,4 @@ def command(folder: RunArgument = None, data: DataOption = None) -> None:
     model = load_model(folder, find_checkpoint(folder)).to(set_up_device("auto")).eval()
     with explain_write_errors(keys := folder / KEYS_FILE):
         save_keys(keys, model, encode_pairs(pairs, *tools), path)
-    print(f"{path}: {len(pairs):,} pairs; translate with --set decoding.neighbors.pairs=16")
+    print(f"{path}: {len(pairs):,} pairs; translate with --set decoding.neighbors.pairs=64")

@@ -6,18 +6,20 @@ differ most (He et al. 2021, arXiv 2109.04212).
 """
 
 import hashlib
+import warnings
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import save
+from safetensors.torch import save_file
 from torch import Tensor
 
 from nmt.config.schema import BatchConfig
 from nmt.data.batches import plan_batches, read_batches
 from nmt.data.corpus import Corpus, Sequences
+from nmt.errors import NmtWarning
 from nmt.files import record_checksums, replacing, sha256_of
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import read_tensors
@@ -55,25 +57,20 @@ class Datastore:
         """With keys from teacher forcing: whole vectors, or projected ones in half precision."""
         dtype = model.src_embedding.weight.dtype if projection is None else torch.float16
         if projection is None:
-            projection = torch.eye(
-                model.decoder.readout.output_size, dtype=dtype, device=model.device
-            )
-        n_keys = pairs.tgt.n_tokens + len(pairs)
-        store = cls(
-            pairs.tgt, torch.zeros(n_keys + 1, projection.shape[1], dtype=dtype), projection
-        )
+            projection = torch.eye(model.decoder.readout.output_size).to(model.src_embedding.weight)
+        keys = torch.zeros(pairs.tgt.n_tokens + len(pairs) + 1, projection.shape[1], dtype=dtype)
+        store = cls(pairs.tgt, keys, projection)
         plan = plan_batches(pairs.src.lengths, pairs.tgt.lengths, BATCH_CONFIG, key=(0, 0))
         for indices, batch in zip(plan, read_batches(pairs, plan), strict=True):
             on_device = batch.to(model.device)
             decoded = model(on_device.src, on_device.src_lengths, on_device.tgt_in)
             vectors = decoded.at(on_device.token_positions).values
-            store.keys[store.rows(indices)] = (vectors @ projection).to("cpu", dtype)
+            keys[store.rows(indices)] = (vectors @ projection).to("cpu", dtype)
         return store
 
     def rows(self, pairs: Iterable[int]) -> list[int]:
         """The rows of some pairs."""
-        starts = self._starts
-        return [row for pair in pairs for row in range(starts[pair], starts[pair + 1])]
+        return [row for pair in pairs for row in range(*self._starts[pair : pair + 2])]
 
 
 def save_keys(path: Path, model: Seq2Seq, pairs: Corpus, table: Path) -> None:
@@ -90,18 +87,27 @@ def save_keys(path: Path, model: Seq2Seq, pairs: Corpus, table: Path) -> None:
         ids, lengths = map(torch.from_numpy, sentences.block(0, len(pairs)))
         tensors |= {name: ids, f"{name}_lengths": lengths}
     with replacing(path) as temporary:
-        temporary.write_bytes(save(tensors))
+        save_file(tensors, temporary)
         record_checksums(path.parent, {path.name: sha256_of(temporary)})
 
 
 def load_keys(path: Path, model: Seq2Seq, table: Path) -> tuple[Corpus, Datastore] | None:
-    """The pairs and their keys; None if they are not stored, or are of another table or model.
+    """The pairs and their keys; None if they are not stored or, with a warning, if they are of
+    another table or model.
 
     Raises:
         CheckpointError: the file is damaged.
     """
-    tensors = read_keys(path) if path.exists() else {}
-    if not tensors or not torch.equal(tensors["digest"], _digest(table, model)):
+    if not path.exists():
+        return None
+    tensors = read_keys(path)
+    if not torch.equal(tensors["digest"], _digest(table, model)):
+        warnings.warn(
+            f"{path}: is of other weights or pairs, so translating takes longer; "
+            f"`nmt neighbors {path.parent}` writes it anew",
+            NmtWarning,
+            stacklevel=2,
+        )
         return None
     src, tgt = (
         Sequences.of_blocks([(tensors[name].numpy(), tensors[f"{name}_lengths"].numpy())])

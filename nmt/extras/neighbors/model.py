@@ -7,7 +7,6 @@ teacher forcing.
 """
 
 import csv
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +24,7 @@ from nmt.data.corpus import Corpus, Sequences, encode_pairs
 from nmt.data.reading import Pair
 from nmt.data.tables import Dialect, find_dialect
 from nmt.decoding.ensemble import Member
-from nmt.errors import ConfigError, DataError, NmtWarning
+from nmt.errors import ConfigError, DataError
 from nmt.extras.neighbors.datastore import KEYS_FILE, Datastore, load_keys, read_keys
 from nmt.extras.neighbors.keys import NeighborsConfig
 from nmt.files import is_as_written, warn_if_changed, write_recorded
@@ -87,7 +86,7 @@ def wrap(members: Sequence[Member], run: Path, config: Config) -> Sequence[Membe
 
     Raises:
         ConfigError: the run has no pairs.
-        DataError: the pairs are damaged.
+        DataError: the pairs are damaged. CheckpointError: their keys are.
     """
     options, path = key_of(config.decoding, "neighbors", NeighborsConfig), run / NEIGHBORS_FILE
     if not options.pairs:
@@ -103,20 +102,14 @@ def wrap(members: Sequence[Member], run: Path, config: Config) -> Sequence[Membe
         encode_pairs(load_pairs(path), load_tokenizers(run, config), vocabularies),
         None,
     )
-    if stored is None and (run / KEYS_FILE).exists():
-        warnings.warn(
-            f"{run / KEYS_FILE}: is of other weights or pairs, so translating takes longer; "
-            f"`nmt neighbors {run}` writes it anew",
-            NmtWarning,
-            stacklevel=2,
-        )
     similar = SimilarSentences(pairs.src, len(vocabularies[0]))
     wrapped = []
     for member in members:
         assert isinstance(member.model, Seq2Seq)
-        model = NeighborModel(member.trained, member.model, pairs, similar, options, datastore)
+        # The run has the keys of its own model alone.
+        stored_keys = datastore if member is members[0] else None
+        model = NeighborModel(member.trained, member.model, pairs, similar, options, stored_keys)
         wrapped.append(Member(member.trained, model))
-        datastore = None  # the run has only the keys of its own model
     return wrapped
 
 
@@ -259,7 +252,7 @@ class NeighborModel(TranslationModel):
         self.model, self.fast_model = model, fast_model
         self.pairs, self.similar, self.options = pairs, similar, options
         self.datastore = datastore
-        self.key_size = model.decoder.readout.output_size
+        self.vector_size = model.decoder.readout.output_size
 
     @property
     def device(self) -> torch.device:
@@ -303,7 +296,7 @@ class NeighborModel(TranslationModel):
         queries = queries.to(memory.keys.dtype)  # [B, K, r]
         products = queries @ memory.keys.transpose(1, 2)
         squares = queries.square().sum(2, keepdim=True) + memory.squares.unsqueeze(1)
-        distances = (squares - 2 * products) / self.key_size  # [B, K, N]
+        distances = (squares - 2 * products) / self.vector_size  # [B, K, N]
         nearest = distances.clamp(min=0).topk(MAX_KEYS, largest=False)
         relative = (nearest.values / self.options.distance).to(vectors.dtype)
         closeness = (1 - relative[..., :1]).clamp(min=0)  # 0 if there are no keys

@@ -49,7 +49,7 @@ RUN_FILES = (
     CARD_FILE,
 )
 NEIGHBORS_FILE = "neighbors.tsv"  # see `uses_neighbors`
-KEYS_FILE = "neighbors.safetensors"  # of its sentences
+KEYS_FILE = "neighbors.safetensors"  # made of it, where it is stored
 BEST_FILE = "checkpoints/best.json"
 CHECKPOINT_FILES = (MODEL_FILE, CHECKSUMS_FILE)
 CHECKPOINT_FILE = re.compile(
@@ -102,8 +102,7 @@ def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:
         BEST_FILE: json.dumps(pointer_to(checkpoint.name), indent=2).encode(),
     }
     try:
-        names = (NEIGHBORS_FILE, KEYS_FILE) if uses_neighbors(run) else ()
-        neighbors = (path for path in (run / name for name in names) if path.exists())
+        neighbors = [run / NEIGHBORS_FILE, *run.glob(KEYS_FILE)] if uses_neighbors(run) else []
         for file in (*run_files(run), *neighbors):
             members[file.relative_to(run).as_posix()] = file.read_bytes()
         for file in (checkpoint / name for name in CHECKPOINT_FILES):
