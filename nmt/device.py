@@ -70,5 +70,7 @@ def supports_mixed_precision(device: torch.device) -> bool:
     oneDNN has recurrent layers in it.
     """
     if device.type == "cpu":
-        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+        # builds without oneDNN do not have its operators
+        has_mkldnn = torch.backends.mkldnn.is_available()
+        return has_mkldnn and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
     return device.type == "cuda"

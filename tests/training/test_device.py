@@ -113,6 +113,8 @@ def test_a_cpu_needs_recurrent_layers_in_bfloat16(monkeypatch: pytest.MonkeyPatc
         names = ("cpu", "mps", "cuda")
         found = [supports_mixed_precision(torch.device(name)) for name in names]
         assert found == [supported, False, True]
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    assert not supports_mixed_precision(torch.device("cpu"))  # as on a Mac
 
 
 @pytest.mark.parametrize(
