@@ -68,7 +68,7 @@ def all_commands() -> dict[str, Command]:
 
 class HelpfulCommand(typer.core.TyperCommand):
     """A command whose help names each argument as its usage line does, without the name of its
-    type.
+    type. work: as of `Command`.
     """
 
     work: str | None = None

@@ -49,10 +49,10 @@ def command(
     ] = False,
     quiet: QuietOption = False,
 ) -> None:
-    from nmt.training.dry_run import describe
-
     checked_config = load_config(config, set_ or ())
     if dry_run:
+        from nmt.training.dry_run import describe
+
         print(describe(checked_config, output, device))
     else:
         run(checked_config, output, resume=resume, device=device, quiet=quiet)

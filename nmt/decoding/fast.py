@@ -349,7 +349,7 @@ class FusedRun(RecurrentLayer):
             assert isinstance(step, FusedStep)
             assert step.inputs is not None
             hidden, cell = self._unroll(step, step.inputs(inputs)[rows, order])
-            outputs.append(hidden[order.t(), rows.unsqueeze(1)])
+            outputs.append(hidden[order.t(), rows.unsqueeze(1)])  # the same order is its inverse
             states.append((hidden[last, rows], None if cell is None else cell[last, rows]))
         hiddens, cells = zip(*states, strict=True)
         cell = torch.cat(cells, 1) if self.has_cell_state else None

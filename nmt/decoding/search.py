@@ -106,8 +106,8 @@ def search(
 
 class _Beams:
     """The beams of the b sentences in the batch (B at first): K slots for hypotheses of t tokens.
-    Before the first step there is one slot, and after it there may be less than K, if there are
-    less words.
+    Before the first step there is one slot, except in sampling; after it there are fewer than K if
+    there are fewer words.
 
     Attributes:
         size: K.

@@ -44,7 +44,7 @@ class RecurrentLayer(nn.Module, ABC):
             state: before the first step; zeros if None.
 
         Returns:
-            outputs [B, T, H_o], 0 on padding, and the last state of each direction.
+            outputs [B, T, H_o], any numbers on padding, and the last state of each direction.
         """
 
     @abstractmethod

@@ -197,7 +197,7 @@ class WithoutDraws(TorchFunctionMode):
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is torch.linalg.qr:
+        if func is torch.linalg.qr:  # of `orthogonal_`
             return args[0], args[0]
         if func in DRAWS:
             return args[0] if args else kwargs["tensor"]

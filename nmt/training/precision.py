@@ -37,17 +37,22 @@ def choose_precision(training: Training) -> Training:
         return training
     if not supports_mixed_precision(training.device):
         if precision == "bfloat16":
-            text = "bfloat16 needs an NVIDIA GPU, or a processor with AVX-512 or ARM's BF16"
-            raise ConfigError(f"training.precision: {text}; train in float32")
+            raise ConfigError(
+                "training.precision: bfloat16 needs an NVIDIA GPU, or a processor with AVX-512 or "
+                "ARM's BF16; train in float32"
+            )
         return replace(training, config=with_precision(config, "float32"))
     rates = training.world.broadcast(measure_rates(training))
     if precision == "auto":
         is_faster = rates["bfloat16"] > MIN_GAIN * rates["float32"]
         precision = "bfloat16" if is_faster else "float32"
     elif rates["bfloat16"] < rates["float32"]:
-        text = f"{rates['bfloat16']:,.0f} tokens/s, float32 {rates['float32']:,.0f}"
-        text = f"bfloat16 is slower here: {text}; a new training with auto takes the faster one"
-        warnings.warn(f"training.precision: {text}", NmtWarning, stacklevel=2)
+        warnings.warn(
+            f"training.precision: bfloat16 is slower here: {rates['bfloat16']:,.0f} tokens/s, "
+            f"float32 {rates['float32']:,.0f}; a new training with auto takes the faster one",
+            NmtWarning,
+            stacklevel=2,
+        )
     return replace(training, config=with_precision(config, precision), rates=rates)
 
 
