@@ -35,17 +35,16 @@ def choose_precision(training: Training) -> Training:
     config, precision = training.config, training.config.training.precision
     if precision == "float32":
         return training
-    if not supports_mixed_precision(training.device):
-        if precision == "bfloat16":
-            raise ConfigError(
-                "training.precision: bfloat16 needs an NVIDIA GPU, or a processor with AVX-512 or "
-                "ARM's BF16; train in float32"
-            )
-        return replace(training, config=with_precision(config, "float32"))
-    rates = training.world.broadcast(measure_rates(training))
+    is_possible = supports_mixed_precision(training.device)
+    rates = training.world.broadcast(measure_rates(training) if is_possible else {})
     if precision == "auto":
-        is_faster = rates["bfloat16"] > MIN_GAIN * rates["float32"]
+        is_faster = bool(rates) and rates["bfloat16"] > MIN_GAIN * rates["float32"]
         precision = "bfloat16" if is_faster else "float32"
+    elif not rates:
+        raise ConfigError(
+            "training.precision: bfloat16 needs an NVIDIA GPU, or a processor with AVX-512 or "
+            "ARM's BF16; train in float32"
+        )
     elif rates["bfloat16"] < rates["float32"]:
         warnings.warn(
             f"training.precision: bfloat16 is slower here: {rates['bfloat16']:,.0f} tokens/s, "

@@ -74,10 +74,11 @@ def test_all_processes_choose_what_the_first_one_measures(rates: Any) -> None:
         def broadcast(self, value: Any) -> Any:
             return {"float32": 163.0, "bfloat16": 85.0}
 
-    rates(*FASTER)
-    training = choose_precision(start("auto", Second(1, 2)))
-    assert training.config.training.precision == "float32"
-    assert training.rates == {"float32": 163.0, "bfloat16": 85.0}
+    for values in (FASTER, (100.0, 0.0)):
+        rates(*values)
+        training = choose_precision(start("auto", Second(1, 2)))
+        assert training.config.training.precision == "float32"
+        assert training.rates == {"float32": 163.0, "bfloat16": 85.0}
 
 
 @pytest.mark.parametrize(
