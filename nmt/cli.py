@@ -46,7 +46,6 @@ COMMANDS = {
         "Results",
         "Score a run or a file of translations. Exit status 1 if a required score is not reached.",
         "nmt.commands.evaluate:command",
-        work="nmt.run.evaluated:open_system",
     ),
 }
 FIRST_STEPS = """\b

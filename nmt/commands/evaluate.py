@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 from zipfile import is_zipfile
 
 import typer
@@ -24,6 +24,8 @@ from nmt.commands.options import (
     to_json,
 )
 from nmt.config.schema import TokenizerConfig
+from nmt.decoding.forced import ScoredPair, score_pairs
+from nmt.decoding.translator import Translation
 from nmt.errors import DataError, NmtError
 from nmt.evaluation.results import (
     Evaluation,
@@ -43,13 +45,13 @@ from nmt.evaluation.scores import (
     tokenize,
 )
 from nmt.files import write_text
+from nmt.run import provenance
+from nmt.run.evaluated import System, open_system
+from nmt.run.folder import EVALUATION_FOLDER, HISTORY_FILE, check_same_data
 from nmt.run.journal import Journal
+from nmt.run.leaks import check_rankers
+from nmt.run.load import opened
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
-
-if TYPE_CHECKING:  # `nmt evaluate --help` needs no torch
-    from nmt.decoding.forced import ScoredPair
-    from nmt.decoding.translator import Translation
-    from nmt.run.evaluated import System
 
 N_RESAMPLES = 1000  # of the bootstrap, for the confidence intervals
 # Of the results, for the history.
@@ -269,8 +271,6 @@ def run(options: EvaluateOptions) -> Evaluation | RunsSummary:
         DataError: the sentences to score cannot be read, or are not from the data that the run was
             trained on.
     """
-    from nmt.run.load import opened
-
     if options.hypotheses is not None:
         return score_file(options.hypotheses, options)
     if not options.runs:
@@ -293,8 +293,6 @@ def _evaluate_system(paths: Sequence[Path], options: EvaluateOptions) -> Evaluat
     """A run or an ensemble. An ensemble is scored on the data of the first run, and its results are
     kept there.
     """
-    from nmt.run.evaluated import open_system
-
     with open_system(paths, device=options.device, overrides=options.overrides) as system:
         evaluation, _, _ = score_system(system, read_text(system, options), options)
         store(system, options, evaluation, evaluation.to_dict())
@@ -303,8 +301,6 @@ def _evaluate_system(paths: Sequence[Path], options: EvaluateOptions) -> Evaluat
 
 def score_file(hypotheses: Path, options: ScoreOptions) -> Evaluation:
     """Score a file of translations, one per line."""
-    from nmt.run import provenance
-
     metrics = options.metrics
     outputs, references = read_files(hypotheses, options.reference_files, options.columns)
     text = EvaluationSet(str(hypotheses), None, references)
@@ -322,11 +318,9 @@ def score_file(hypotheses: Path, options: ScoreOptions) -> Evaluation:
 
 
 def score_system(
-    system: "System", text: EvaluationSet, options: ScoreOptions
-) -> "tuple[Evaluation, list[Translation], list[ScoredPair]]":
+    system: System, text: EvaluationSet, options: ScoreOptions
+) -> tuple[Evaluation, list[Translation], list[ScoredPair]]:
     """Translate and score. Also returns the translations, and the probability of the references."""
-    from nmt.decoding.forced import score_pairs
-
     metrics, start_time = options.metrics, time.perf_counter()
     translations = system.translator.translate(text.sources or [])
     facts = {
@@ -357,15 +351,12 @@ def score_system(
     )
 
 
-def read_text(system: "System", options: ScoreOptions) -> EvaluationSet:
+def read_text(system: System, options: ScoreOptions) -> EvaluationSet:
     """The sentences to score a system on.
 
     Raises:
         DataError: they cannot be read, or are not from the data that the run was trained on.
     """
-    from nmt.run.folder import check_same_data
-    from nmt.run.leaks import check_rankers
-
     if options.sources is not None:
         sources, references = read_files(options.sources, options.reference_files, options.columns)
         return EvaluationSet(str(options.sources), sources, references)
@@ -381,7 +372,7 @@ def read_text(system: "System", options: ScoreOptions) -> EvaluationSet:
 
 
 def store(
-    system: "System",
+    system: System,
     options: ScoreOptions,
     evaluation: Evaluation,
     results: Mapping[str, Any],
@@ -392,8 +383,6 @@ def store(
 
     If the run folder cannot be written, the results are still printed: warn and continue.
     """
-    from nmt.run.folder import EVALUATION_FOLDER, HISTORY_FILE
-
     if system.names[0].is_file():  # a bundle never changes
         return
     source: str = options.split
