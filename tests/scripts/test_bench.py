@@ -129,7 +129,7 @@ def test_both_systems_go_from_text_to_text(
     assert outputs["model"] == [text.lower() if lowercase else text for text in texts]
     assert given == {
         "beam_size": 3,
-        "max_batch_size": 8,
+        "max_batch_size": timed_translation.CTRANSLATE2_BATCH,
         "compute_type": "int8",
         "inter_threads": 2,
         "intra_threads": 1,
