@@ -41,6 +41,8 @@ MAX_BYTES = 1 << 30
 # With a feature; more frequent features are not used: they say little and take the most time.
 MAX_SENTENCES = 1 << 14
 MAX_KEYS = 32  # nearest keys of a step; farther ones have hardly any weight
+# For smaller values of `decoding.neighbors.distance`, stored keys are rounded too much.
+MIN_STORED_DISTANCE = 1e-3
 # Of the softmax over the nearest keys, as a share of `decoding.neighbors.distance`.
 TEMPERATURE = 1 / 3
 
@@ -97,7 +99,9 @@ def wrap(members: Sequence[Member], run: Path, config: Config) -> Sequence[Membe
             f"`nmt neighbors {run}` stores them"
         )
     vocabularies = load_vocabularies(run)
-    stored = load_keys(run / KEYS_FILE, members[0].trained, path)
+    stored = None
+    if options.distance >= MIN_STORED_DISTANCE:
+        stored = load_keys(run / KEYS_FILE, members[0].trained, path)
     pairs, datastore = stored or (
         encode_pairs(load_pairs(path), load_tokenizers(run, config), vocabularies),
         None,

@@ -316,6 +316,14 @@ def test_stored_keys_translate_as_those_made_anew(
         assert one["log_prob"] == pytest.approx(other["log_prob"], abs=0.02)
 
 
+def test_a_small_distance_takes_keys_that_are_not_rounded(
+    trained: Path, nmt: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "load_keys", None)
+    options = ("--set", "decoding.neighbors.pairs=2", "--set", "decoding.neighbors.distance=0.0001")
+    assert nmt("translate", "--run", trained, *options, "The king sleeps.").status == 0
+
+
 def test_stored_keys_of_other_weights_are_not_used(trained: Path, tmp_path: Path, nmt: Run) -> None:
     run = shutil.copytree(trained, tmp_path / "run")
     command = ("translate", "--run", run, "--set", "decoding.neighbors.pairs=8", "The king sleeps.")
