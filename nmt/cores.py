@@ -4,8 +4,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-# Where Linux tells a container the microseconds that it may compute in each period of so many
-# microseconds, on all cores together: in one file (cgroup v2), or in two (v1).
+# Where Linux tells a container its limit, in microseconds on all cores together, and the length of
+# the period in which it holds: in one file (cgroup v2), or in two (v1).
 QUOTA_FILES = (
     ("/sys/fs/cgroup/cpu.max",),
     ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),

@@ -84,7 +84,8 @@ def search(
     state = model.start(memory)
     beams = _Beams(sources, prefixes, options, n_best)
     if beams.width > 1:
-        state = state.select(torch.arange(len(sources)).repeat_interleave(beams.width))
+        rows = torch.arange(len(sources)).repeat_interleave(beams.width)
+        state = state.select(rows.to(model.device))
     while len(beams):
         output = model.step(beams.last_ids.to(model.device), state, memory)  # 1
         candidates = beams.extend(model, output.vector)  # 2
@@ -300,8 +301,8 @@ class _Beams:
     def undecided(self) -> Tensor:
         """The rows of the sentences whose n-best lists may well change."""
         best, max_length = self.log_prob.amax(1), self.max_length[self.sentence]
-        has_beam = self.n_complete[self.sentence] >= self.size
-        length = max_length.masked_fill(has_beam, len(self.steps) + 1)
+        is_enough = self.n_complete[self.sentence] >= self.size
+        length = max_length.masked_fill(is_enough, len(self.steps) + 1)
         bound = upper_bound(best, length, self.options)
         is_open = (best > float("-inf")) & (bound > self.finished.min_score[self.sentence])
         return is_open.nonzero().squeeze(1)

@@ -370,8 +370,8 @@ class Search:
             self._finish()
             # Decided: no continuation scores more than this bound; with K complete hypotheses,
             # none that ends with the next token.
-            best, has_beam = self.log_prob.max(1), self.n_complete[self.sentence] >= self.size
-            length = np.where(has_beam, len(self.steps) + 1, self.max_length[self.sentence])
+            best, is_enough = self.log_prob.max(1), self.n_complete[self.sentence] >= self.size
+            length = np.where(is_enough, len(self.steps) + 1, self.max_length[self.sentence])
             bound = np.minimum(best, 0) / self._length_penalty(length)
             undecided = (best > -np.inf) & (bound > self.min_score[self.sentence])
             if not undecided.all():

@@ -299,7 +299,7 @@ def test_an_ensemble_looks_in_the_pairs_of_its_first_run(
     assert (result.status, result.out, result.err) == (1, "", f"nmt: {text}\n")
 
 
-def test_stored_keys_translate_as_those_made_anew(
+def test_stored_keys_translate_as_those_made_for_the_batch(
     trained: Path, tmp_path: Path, nmt: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The stored ones are rounded. Nothing is computed from the pairs."""
@@ -307,12 +307,12 @@ def test_stored_keys_translate_as_those_made_anew(
     command = ("translate", "--run", run, "--set", "decoding.neighbors.pairs=8", "--json")
     texts = ("The king sees the river.", "The old dog sleeps.")
     (run / "neighbors.safetensors").unlink()
-    anew = [json.loads(line) for line in nmt(*command, *texts).out.splitlines()]
+    made = [json.loads(line) for line in nmt(*command, *texts).out.splitlines()]
     (run / "neighbors.safetensors").write_bytes((trained / "neighbors.safetensors").read_bytes())
     monkeypatch.setattr(Datastore, "of", None)
     stored = [json.loads(line) for line in nmt(*command, *texts).out.splitlines()]
-    assert [one["text"] for one in stored] == [one["text"] for one in anew]
-    for one, other in zip(stored, anew, strict=True):
+    assert [one["text"] for one in stored] == [one["text"] for one in made]
+    for one, other in zip(stored, made, strict=True):
         assert one["log_prob"] == pytest.approx(other["log_prob"], abs=0.02)
 
 
