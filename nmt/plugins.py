@@ -78,6 +78,8 @@ class Extra:
         listener: `listener(folder, config, step)` returns a function, or None. The training calls
             the function with each event.
         start: `start(model, config)` sets first weights. It returns lines for the user.
+        translate: a dataclass with further options of `nmt translate` and `nmt translate-files`,
+            see `nmt.commands.translate.Extension`.
         files: `files(run)` yields the further files of a run: for each, its name and a function
             that reads it.
         run_files: names of the files that the extra writes into a run and that translating reads.
@@ -94,6 +96,7 @@ class Extra:
     archive: str | None = None
     listener: str | None = None
     start: str | None = None
+    translate: str | None = None
     files: str | None = None
     run_files: tuple[str, ...] = ()
     install: str | None = None

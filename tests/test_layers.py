@@ -19,7 +19,14 @@ LAYERS = (
 LEVEL = {part: level for level, part in enumerate([*LAYERS.split(" < "), "__main__"])}
 
 # The extras whose files another extra may import.
-NEEDS = {"serve": {"analysis", "ranking"}, "share": {"runs"}, "export": {"lexicon"}}
+NEEDS = {
+    "check": {"documents", "texts"},
+    "documents": {"texts"},
+    "export": {"lexicon"},
+    "formats": {"documents"},
+    "serve": {"analysis", "documents", "ranking", "texts"},
+    "share": {"runs"},
+}
 
 # These modules do not import torch, so that they load quickly. In data, only the batches make
 # tensors of ids.

@@ -1,8 +1,9 @@
 """Options that several commands share, and how a command takes its options as one dataclass."""
 
 import json
-from collections.abc import Callable, Sequence
-from inspect import signature
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from inspect import Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -65,19 +66,25 @@ def decoding_overrides(set_: Sequence[str] | None, beam: int | None) -> list[str
     return [*(set_ or ()), *([] if beam is None else [f"decoding.beam={beam}"])]
 
 
-def options_from(dataclass: type) -> Callable[[CommandT], CommandT]:
-    """Decorate a command of many options, which takes them as keyword arguments: each field of
-    `dataclass` is an option.
+def options_from(*dataclasses: type) -> Callable[[CommandT], CommandT]:
+    """Decorate a command of many options, which takes them as keyword arguments: each field of the
+    dataclasses is an option.
 
-    Typer reads the options of a command from its signature, so the command gets the signature of
-    the dataclass.
+    Typer reads the options of a command from its signature, so the command gets the parameters of
+    the dataclasses.
     """
+    parameters = [each for part in dataclasses for each in signature(part).parameters.values()]
 
     def decorate(command: CommandT) -> CommandT:
-        vars(command)["__signature__"] = signature(dataclass)
+        vars(command)["__signature__"] = Signature(parameters)
         return command
 
     return decorate
+
+
+def instances(dataclasses: Sequence[type], values: Mapping[str, Any]) -> list[Any]:
+    """One of each dataclass, from the options that the command got."""
+    return [part(**{own.name: values[own.name] for own in fields(part)}) for part in dataclasses]
 
 
 def to_json(value: Any) -> str:

@@ -4,9 +4,11 @@ translations.
 
 import os
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
 
 import typer
 
@@ -16,10 +18,15 @@ from nmt.commands.options import (
     DeviceOption,
     JsonOption,
     decoding_overrides,
+    instances,
     options_from,
 )
 from nmt.errors import NmtError
 from nmt.lines import open_output
+from nmt.plugins import extras, import_object
+
+if TYPE_CHECKING:
+    from nmt.decoding.translator import Translator
 
 NO_SEARCH = (
     "--score does not search; remove --n-best, --prefix, --align, --threshold and --attention"
@@ -113,6 +120,9 @@ class OutputOptions:
             raise typer.BadParameter("--json contains the alignment already; remove --align")
 
 
+OptionsT = TypeVar("OptionsT", bound=OutputOptions)
+
+
 @dataclass(frozen=True)
 class TranslateOptions(OutputOptions):
     """What to translate, and also to draw."""
@@ -137,17 +147,58 @@ class TranslateOptions(OutputOptions):
         super().check()
 
 
-@options_from(TranslateOptions)
+class Document(Protocol):
+    """A file that is not read line by line."""
+
+    def translated(self, translator: "Translator") -> Iterator[bytes]:
+        """The file with translated texts, in pieces."""
+
+
+class Extension(Protocol):
+    """What an extra adds to the translation of texts: a dataclass, whose fields are options."""
+
+    def check(self, options: OutputOptions) -> None:
+        """Raises: typer.BadParameter if options do not go together."""
+
+    def open(self, options: OutputOptions) -> Document | None:
+        """The document that the options name, if they name one. Raises: DataError."""
+
+    def wrap(self, translator: "Translator") -> "Translator":
+        """What translates in place of `translator`. Raises: DataError."""
+
+
+EXTENSIONS: list[type[Extension]] = [
+    import_object(extra.translate) for extra in extras().values() if extra.translate is not None
+]
+
+
+def checked(
+    dataclass: type[OptionsT], values: Mapping[str, Any]
+) -> tuple[OptionsT, Sequence[Extension]]:
+    """The options of a command, and those that extras add. Raises: typer.BadParameter."""
+    options, *extensions = instances([dataclass, *EXTENSIONS], values)
+    options.check()
+    for extension in extensions:
+        extension.check(options)
+    return options, extensions
+
+
+def wrapped(translator: "Translator", extensions: Sequence[Extension]) -> "Translator":
+    """The translator with what extras add."""
+    return reduce(lambda inner, extension: extension.wrap(inner), extensions, translator)
+
+
+@options_from(TranslateOptions, *EXTENSIONS)
 def command(**values: Any) -> None:
     from nmt.commands.translate_lines import check_output_files, open_input, output_lines
     from nmt.run.load import load_translator
 
-    options = TranslateOptions(**values)
-    options.check()
+    options, extensions = checked(TranslateOptions, values)
     if sys.stdout is None and options.output is None:
         raise NmtError("stdout is closed; write into a file with -o")
     # All input and output is checked before the first sentence is translated.
-    inputs = open_input(options.sentences or [], options.file)
+    document = next(filter(None, (each.open(options) for each in extensions)), None)
+    inputs = None if document is not None else open_input(options.sentences or [], options.file)
     check_output_files(options.output, options.attention)
     translator = load_translator(
         options.run or None,
@@ -157,6 +208,13 @@ def command(**values: Any) -> None:
     )
     if options.prefix is not None:
         translator.prefix_ids([options.prefix])
+    translator = wrapped(translator, extensions)
+    if document is not None:
+        with open_output(options.output) as stream:
+            for piece in document.translated(translator):
+                stream.buffer.write(piece)
+        return
+    assert inputs is not None
     lines = output_lines(translator, inputs, options, options.attention)
     if inputs.is_keyboard:
         end = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"

@@ -195,6 +195,7 @@ def _to_line(
             **hypotheses[0],
             "src_cut": best.src_cut,
             "warnings": warnings,
+            **best.facts,
             **({"n_best": hypotheses} if options.n_best > 1 else {}),
         }
         return json.dumps(values, ensure_ascii=False)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,9 @@ class Translation:
         complete: False if the output was truncated at the maximum length.
         src_cut: whether the source was truncated at decoding.max_source_tokens.
         replaced: the replacements of unknown words.
+        read: what the model read, if it is not the source.
+        warnings: what is wrong, beside what `WarningChecker` finds.
+        facts: further ones, for JSON.
     """
 
     source: str
@@ -63,6 +66,9 @@ class Translation:
     complete: bool = True
     src_cut: bool = False
     replaced: tuple[Replacement, ...] = ()
+    read: str | None = None
+    warnings: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def has_attention(self) -> bool:

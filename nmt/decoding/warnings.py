@@ -94,7 +94,7 @@ class WarningChecker:
         self._marks_ends = n_ends[1] >= n_ends[0] / 2  # whether the target language does
 
     def warnings(self, translation: Translation) -> list[str]:
-        """Keys of `DESCRIPTIONS`."""
+        """Keys of `DESCRIPTIONS`, and those that the translation has."""
         source_repeats = repeats(translation.src_tokens, MAX_REPETITIONS)
         source = self._tokenizers[0].normalize(translation.source)
         found = {
@@ -109,13 +109,13 @@ class WarningChecker:
             REPEATING: repeats(translation.tokens, MAX_REPETITIONS) and not source_repeats,
         }
         warnings = [warning for warning, holds in found.items() if holds]
-        return [*self._check_source(translation), *warnings]
+        return [*self._check_source(translation), *warnings, *translation.warnings]
 
     def _check_source(self, translation: Translation) -> list[str]:
         """At most one warning."""
         words = [token for token in translation.src_tokens if has_letters(token)]
         n_known = sum(word in self._vocabularies[0] for word in words)
-        start = translation.source[:MAX_CHARACTERS]
+        start = (translation.read or translation.source)[:MAX_CHARACTERS]
         if self._is_in_capitals(start):
             return [CAPITALS]
         if self._is_target_language(start):
@@ -201,7 +201,8 @@ def describe(warning: str, numbers: Sequence[int], unit: str) -> str:
     """One line: the numbers of the sentences, and the warning. unit: "line" or "sentence"."""
     shown = ", ".join(map(str, numbers[:MAX_NUMBERS]))
     more = f" and {len(numbers) - MAX_NUMBERS:,} more" if len(numbers) > MAX_NUMBERS else ""
-    return f"{unit}{'s' if len(numbers) > 1 else ''} {shown}{more}: {DESCRIPTIONS[warning]}"
+    text = DESCRIPTIONS.get(warning, warning)
+    return f"{unit}{'s' if len(numbers) > 1 else ''} {shown}{more}: {text}"
 
 
 def repeats(tokens: Sequence[str], times: int) -> bool:

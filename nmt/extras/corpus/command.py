@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 
 from nmt.commands.options import options_from
-from nmt.commands.translate import OutputOptions
+from nmt.commands.translate import EXTENSIONS, Extension, OutputOptions, checked, wrapped
 from nmt.commands.translate_lines import InputTexts, output_lines
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
@@ -59,7 +59,7 @@ class CorpusOptions(OutputOptions):
     ] = "1/1"
 
 
-@options_from(CorpusOptions)
+@options_from(CorpusOptions, *EXTENSIONS)
 def command(**values: Any) -> None:
     """Translate the parts that are not translated yet; bad ones do not stop the others.
 
@@ -68,8 +68,7 @@ def command(**values: Any) -> None:
         DataError: there are no parts; the folder holds translations by another model or with other
             settings, or cannot be written; or, at the end, some parts could not be translated.
     """
-    options = CorpusOptions(**values)
-    options.check()
+    options, extensions = checked(CorpusOptions, values)
     if options.file is None or options.output is None:
         raise typer.BadParameter("give --file PATTERN and -o FOLDER")
     match = re.fullmatch(r"(\d+)/(\d+)", options.shard)
@@ -82,7 +81,7 @@ def command(**values: Any) -> None:
     parts = [*find_parts(options.file, options.output).items()][number - 1 :: count]
     with ExitStack() as stack:
         members = [stack.enter_context(opened(path)) for path in options.run or (None,)]
-        _check_settings(options.output, members, options)
+        _check_settings(options.output, members, options, extensions)
         missing = [(output, path) for output, path in parts if not _is_translated(path, output)]
         if len(missing) < len(parts):
             _print(f"{len(parts) - len(missing)} of {len(parts)} parts are already translated")
@@ -93,6 +92,7 @@ def command(**values: Any) -> None:
         )
     if options.prefix is not None:
         translator.prefix_ids([options.prefix])
+    translator = wrapped(translator, extensions)
     failed = []
     for output, path in missing:
         with explain_write_errors(output, "; other parts are intact"):
@@ -137,7 +137,10 @@ def find_parts(pattern: Path, folder: Path) -> dict[Path, Path]:
 
 
 def _check_settings(
-    folder: Path, members: Sequence[tuple[Path, Path]], options: CorpusOptions
+    folder: Path,
+    members: Sequence[tuple[Path, Path]],
+    options: CorpusOptions,
+    extensions: Sequence[Extension],
 ) -> None:
     """Record in a new folder all that the translations depend on but the input.
 
@@ -154,6 +157,7 @@ def _check_settings(
     settings = {  # flat, so that differences have names
         "model": [sha256_of(path)[:12] for path in files],
         **{key: getattr(options, key) for key in OUTPUT_KEYS},
+        **{key: str(value) for each in extensions for key, value in vars(each).items()},
         **{f"decoding.{key}": decoding[key] for key in decoding},
     }
     path = folder / SETTINGS_FILE
