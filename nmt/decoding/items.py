@@ -2,63 +2,125 @@
 
 import re
 import unicodedata
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
-# Each is compared by itself: a placeholder in an address counts in both.
-_PATTERNS = [
-    re.compile(pattern)
-    for pattern in (
-        r"\{\s*[^\s{},]*\s*\}",  # {name}, {0:.2f}, ${x}, and {{ x }} inside its outer braces
-        r"\{%.*?%\}",
-        r"\[[A-Z\d_]+\]|%[A-Z_]{2,}%|\\[nrt](?![A-Za-z])",  # [NAME], %NAME%, and \n as two signs
+# What each pattern finds is compared by itself: a placeholder in an address counts in both.
+PATTERNS = [
+    (kind, re.compile(pattern))
+    for kind, pattern in (
+        # {name}, {0:.2f}, ${x}, and {{ x }} inside its outer braces
+        ("placeholder", r"\{\s*[^\s{},]*\s*\}"),
+        ("placeholder", r"\{%.*?%\}"),
+        # [NAME], %NAME%, and \n as two signs
+        ("placeholder", r"\[[A-Z\d_]+\]|%[A-Z_]{2,}%|\\[nrt](?![A-Za-z])"),
         # %s, %1$d, %(name)s, %1; but "100%ig" and "5 %ige" are no placeholders
-        r"(?<![\d%])(?<!\d\s)%(?:\(\w+\)|\d+\$)?[-+#0]*[\d*]*(?:\.\d+)?[hlqjzt]*"
-        r"[diouxXeEfFgGcrsp@]",
-        r"(?<![\d%])%\d+(?![\w$])",
-        r"(?<!\w)\$[A-Za-z_]\w*",  # $name
-        r"</?[A-Za-z0-9][\w:.-]*(?=[\s/>])(?=[^<>]*>)",  # <b>, </b>, <a href="...">: their names
-        r"&(?:[A-Za-z]\w*|#\w+);",
-        r"\w+://[^\s<>\"')\]]*[\w/]",
-        r"\bwww\.[\w.-]+\w",
-        r"[\w.+-]+@[\w-]+\.[\w.-]*\w",
-        r"(?<![\w&/])[@#][A-Za-z_]\w*",
-        r"(?<![\w.@/-])[\w-]{2,}(?:\.[a-z]{2,5})+(?!\.?\w)",  # example.org, list.txt
-        r"(?<!\w)[A-Za-z]:\\[^\s<>\"]*\w",  # C:\list.txt
-        r"(?<!\S)~?/\w[\w.-]*/[\w./-]*\w",
-        "[\U0001f000-\U0001faff\u2600-\u27bf]",  # emoji
+        (
+            "placeholder",
+            r"(?<![\d%])(?<!\d\s)%(?:\(\w+\)|\d+\$)?[-+#0]*[\d*]*(?:\.\d+)?[hlqjzt]*"
+            r"[diouxXeEfFgGcrsp@]",
+        ),
+        ("placeholder", r"(?<![\d%])%\d+(?![\w$])"),
+        ("placeholder", r"(?<!\w)\$[A-Za-z_]\w*"),  # $name
+        # <b>, </b>, <a href="...">: their names
+        ("tag", r"</?[A-Za-z0-9][\w:.-]*(?=[\s/>])(?=[^<>]*>)"),
+        ("entity", r"&(?:[A-Za-z]\w*|#\w+);"),
+        ("address", r"\w+://[^\s<>\"')\]]*[\w/]"),
+        ("address", r"\bwww\.[\w.-]+\w"),
+        ("address", r"[\w.+-]+@[\w-]+\.[\w.-]*\w"),
+        ("name", r"(?<![\w&/])[@#][A-Za-z_]\w*"),
+        ("name", r"(?<![\w.@/-])[\w-]{2,}(?:\.[a-z]{2,5})+(?!\.?\w)"),  # example.org, list.txt
+        ("file", r"(?<!\w)[A-Za-z]:\\[^\s<>\"]*\w"),  # C:\list.txt
+        ("file", r"(?<!\S)~?/\w[\w.-]*/[\w./-]*\w"),
+        ("emoji", "[\U0001f000-\U0001faff\u2600-\u27bf]"),
     )
 ]
 _POSITION = re.compile(r"\d+\$")  # of an argument: the order may change
+_TAG = re.compile(r"<(/?)([A-Za-z0-9][\w:.-]*)(?:\s[^<>]*?)?(/?)>")
 _NUMBER = re.compile(r"\d+(?:[.,:/'’-]\d+)*")
 _SEPARATOR = re.compile(r"(?<=\d)[\s.,:/'’-](?=\d)")
 _MYRIADS = re.compile("[万萬億亿만억]")  # Chinese, Japanese and Korean write 10万 for 100,000
 MAX_WORD = 12  # larger numbers are seldom written as words
 
 
-def keeps_items(source: str, translation: str) -> bool:
-    """Whether the translation has the placeholders, tags and addresses of the source and no others,
-    and its numbers.
+@dataclass(frozen=True)
+class Difference:
+    """An item in which a translation differs from its source.
+
+    Attributes:
+        kind: placeholder, tag, entity, address, name, file, emoji or number.
+        text: as it is written; of a tag without its attributes.
+        start: where it begins: if it is missing, in the source, or else in the translation.
+        problem: whether it is missing in the translation, is there once too often, or ("misplaced",
+            of tags) closes what is not open.
+    """
+
+    kind: str
+    text: str
+    start: int
+    problem: Literal["missing", "extra", "misplaced"] = "missing"
+
+
+def differences(source: str, translation: str) -> list[Difference]:
+    """What a translation lacks of the placeholders, tags, addresses and numbers of its source; then
+    what it has too many; if it is nothing of these, the tags that are not well-formed.
 
     Numbers are compared by their digits: "1,250" may become "1.250", and the parts of a date may
     change places. Whole numbers up to `MAX_WORD` may become words. The translation may have other
     numbers ("two thousand" -> "2000").
     """
-    found = [_find(text) for text in (source, translation)]
-    return found[0] == found[1] and _keeps_numbers(source, translation)
+    wanted, found = _find(source), _find(translation)
+    missing = [Difference(*each) for each in _beyond(wanted, found)]
+    missing += [Difference("number", *each) for each in _lost_numbers(source, translation)]
+    extra = [Difference(*each, "extra") for each in _beyond(found, wanted)]
+    if missing or extra:
+        return _outer(missing) + _outer(extra)
+    return [] if _misplaced_tags(source) else _misplaced_tags(translation)
 
 
-def _find(text: str) -> Counter[str]:
-    return Counter(
-        _POSITION.sub("", item) if item[0] == "%" else item
-        for pattern in _PATTERNS
-        for item in pattern.findall(text)
-    )
+def keeps_items(source: str, translation: str) -> bool:
+    """Whether there are no `differences`."""
+    return not differences(source, translation)
 
 
-def _keeps_numbers(source: str, translation: str) -> bool:
-    source, translation = (unicodedata.normalize("NFKC", text) for text in (source, translation))
+def _find(text: str) -> dict[tuple[str, str], list[re.Match[str]]]:
+    """The items of each kind, by what must be the same."""
+    found = defaultdict(list)
+    for kind, pattern in PATTERNS:
+        for match in pattern.finditer(text):
+            item = match.group()
+            found[kind, _POSITION.sub("", item) if item[0] == "%" else item].append(match)
+    return found
+
+
+def _beyond(
+    found: Mapping[tuple[str, str], Sequence[re.Match[str]]],
+    other: Mapping[tuple[str, str], Sequence[re.Match[str]]],
+) -> Iterator[tuple[str, str, int]]:
+    """Kind, text and place of the items that another text has not, or less often."""
+    for key, matches in found.items():
+        for match in matches[len(other.get(key, ())) :]:
+            yield key[0], f"{match.group()}{'>' if key[0] == 'tag' else ''}", match.start()
+
+
+def _outer(found: Sequence[Difference]) -> list[Difference]:
+    """In the order of the text, and without those inside of others: a number in an address."""
+    outer: list[Difference] = []
+    for each in sorted(found, key=lambda each: (each.start, -len(each.text))):
+        if not outer or each.start >= outer[-1].start + len(outer[-1].text):
+            outer.append(each)
+    return outer
+
+
+def _lost_numbers(source: str, translation: str) -> Iterator[tuple[str, int]]:
+    if not (numbers := [*_NUMBER.finditer(source)]):
+        return
+    translation = unicodedata.normalize("NFKC", translation)
     written, parts = _SEPARATOR.sub("", translation), {*map(int, re.findall(r"\d+", translation))}
-    for number in _NUMBER.findall(source):
+    for match in numbers:
+        number = unicodedata.normalize("NFKC", match.group())
         groups = re.findall(r"\d+", number)
         digits = "".join(groups)
         shortest = digits.rstrip("0") if _MYRIADS.search(translation) else digits
@@ -67,5 +129,19 @@ def _keeps_numbers(source: str, translation: str) -> bool:
         is_kept = shortest in written or parts.issuperset(map(int, groups))
         is_small = number.isdecimal() and int(number) <= MAX_WORD
         if not is_kept and not is_small:
-            return False
-    return True
+            yield match.group(), match.start()
+
+
+def _misplaced_tags(text: str) -> list[Difference]:
+    """The first tag that closes another one than the last that is open. A name that no tag closes,
+    such as br, stands alone.
+    """
+    tags = [*_TAG.finditer(text)]
+    closed = {tag[2] for tag in tags if tag[1]}
+    is_open: list[str] = []
+    for tag in tags:
+        if tag[1] and tag[2] != (is_open.pop() if is_open else None):
+            return [Difference("tag", tag.group(), tag.start(), "misplaced")]
+        if tag[2] in closed and not tag[1] and not tag[3]:
+            is_open.append(tag[2])
+    return []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.decoding.items import keeps_items
+from nmt.decoding.items import differences, keeps_items
 
 
 @pytest.mark.parametrize(
@@ -79,3 +79,36 @@ def test_kept(source: str, translation: str) -> None:
 )
 def test_changed(source: str, translation: str) -> None:
     assert not keeps_items(source, translation)
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "expected"),
+    [
+        (
+            "Pay 1,250 at {shop}.",
+            "Bei {laden} zahlen.",
+            [
+                ("number", "1,250", 4, "missing"),
+                ("placeholder", "{shop}", 13, "missing"),
+                ("placeholder", "{laden}", 4, "extra"),
+            ],
+        ),
+        ('<a href="x">a</a>', "a</a>", [("tag", "<a>", 0, "missing")]),
+        ("%s of %s", "%s", [("placeholder", "%s", 6, "missing")]),
+        # Not once more for the number and the file in it.
+        (
+            "See https://example.org/2024/a.html",
+            "Da",
+            [("address", "https://example.org/2024/a.html", 4, "missing")],
+        ),
+        ("<b>one</b>", "</b>eins<b>", [("tag", "</b>", 0, "misplaced")]),
+        ("<b><i>x</i></b>", "<b><i>x</b></i>", [("tag", "</b>", 7, "misplaced")]),
+        ("<p>x<br>y<img/></p>", "<p>y<br>x<img/></p>", []),
+        ("<b><i>x</b></i>", "<b><i>y</b></i>", []),  # it is no better in the source
+    ],
+)
+def test_differences(
+    source: str, translation: str, expected: list[tuple[str, str, int, str]]
+) -> None:
+    found = differences(source, translation)
+    assert [(each.kind, each.text, each.start, each.problem) for each in found] == expected
