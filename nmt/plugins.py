@@ -74,6 +74,8 @@ class Extra:
         wrap: `wrap(members, run, config)` returns the models that take the place of the members.
         rank: `rank(config, device)` returns a function from translations to translations, or None.
         words: `words(run, config)` returns translations of words for <unk>, or None.
+        confidence: `confidence(run, config)` returns a function from a translation to the
+            probability that it is good, or None. For both, the run must have all `run_files`.
         archive: `opened(path)` opens a file that holds a run, and yields the run's folder.
         listener: `listener(folder, config, step)` returns a function, or None. The training calls
             the function with each event.
@@ -93,6 +95,7 @@ class Extra:
     wrap: str | None = None
     rank: str | None = None
     words: str | None = None
+    confidence: str | None = None
     archive: str | None = None
     listener: str | None = None
     start: str | None = None

@@ -1,6 +1,6 @@
 """The translator: raw text in, translations out, with their scores and attention."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
@@ -141,6 +141,7 @@ class Translator:
         options: how to search.
         words: translates a source word in place of <unk>; without it, the word is copied.
         rankers: order all hypotheses of the beam, one after the other.
+        confidence: the probability that a translation is good, for its `facts`.
 
     Raises:
         ValueError: the model is in training mode, in which dropout would change the translations.
@@ -155,6 +156,7 @@ class Translator:
         options: DecodingConfig,
         words: WordFn | None = None,
         rankers: Sequence[Ranker] = (),
+        confidence: Callable[[Translation], float] | None = None,
     ) -> None:
         if model.training:
             raise ValueError("the model is in training mode; call model.eval() first")
@@ -163,6 +165,7 @@ class Translator:
         self.src_tokenizer, self.tgt_tokenizer = tokenizers
         self.src_vocabulary, self.tgt_vocabulary = vocabularies
         self.options, self.words, self.rankers = options, words, rankers
+        self.confidence = confidence
         self._wordless = WordlessLines(*vocabularies)
 
     def translate(
@@ -213,9 +216,10 @@ class Translator:
         sources = [tokens[: self.options.max_source_tokens] for tokens in all_tokens]
 
         def translate_batch(indices: Sequence[int]) -> list[list[Translation]]:
-            return self._translate_batch(
+            found = self._translate_batch(
                 [(texts[i], sources[i], prefix_ids[i]) for i in indices], n
             )
+            return [[self._judged(translation) for translation in best] for best in found]
 
         results = [[Translation(text)] for text in texts]  # empty texts are in no batch
         first: dict[tuple[str, tuple[int, ...]], int] = {}
@@ -283,6 +287,11 @@ class Translator:
             for i, best in zip(too_few, whole_beams, strict=True):
                 results[i] = best[:n]
         return results
+
+    def _judged(self, translation: Translation) -> Translation:
+        if self.confidence is None:
+            return translation
+        return replace(translation, facts={"confidence": self.confidence(translation)})
 
     def _to_translation(
         self, source: str, src_tokens: Sequence[str], hypothesis: Hypothesis

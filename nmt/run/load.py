@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from nmt.config.parts import DeviceName
+from nmt.config.schema import Config
 from nmt.decoding.ensemble import Ensemble, Member
 from nmt.decoding.fast import for_search
 from nmt.decoding.translator import Ranker, Translator, check_n_best
@@ -166,11 +167,6 @@ def build_translator(
         for wrap in hooks("wrap", config):
             loaded = wrap(loaded, run, config)
         rankers: list[Ranker | None] = [rank(config, device) for rank in hooks("rank", config)]
-        words = [
-            import_object(extra.words)(run, config)
-            for extra in extras().values()
-            if extra.words is not None and all((run / name).exists() for name in extra.run_files)
-        ]
         parts = [member.model for member in loaded]
         model = parts[0] if len(parts) == 1 else Ensemble(parts)
         return Translator(
@@ -178,9 +174,21 @@ def build_translator(
             tokenizers=load_tokenizers(run, config),
             vocabularies=load_vocabularies(run),
             options=decoding,
-            words=next((translate for translate in words if translate is not None), None),
+            words=_of_run("words", run, config),
+            confidence=_of_run("confidence", run, config),
             rankers=[ranker for ranker in rankers if ranker is not None],
         )
+
+
+def _of_run(hook: str, run: Path, config: Config) -> Any:
+    """What the first extra that can makes of its files in a run; None without them."""
+    found = (
+        import_object(getattr(extra, hook))(run, config)
+        for extra in extras().values()
+        if getattr(extra, hook) is not None
+        and all((run / name).exists() for name in extra.run_files)
+    )
+    return next((made for made in found if made is not None), None)
 
 
 def load_model(run: Path, checkpoint: Path) -> Seq2Seq:

@@ -68,6 +68,14 @@ def test_order_and_empty_texts() -> None:
             assert translation.attention.shape == (rows, columns)
 
 
+def test_confidence_is_a_fact_of_each_translation() -> None:
+    translator = make_translator()
+    translator.confidence = lambda translation: float(len(translation.tokens))
+    full, empty = translator.translate_n_best(["ab", ""], 2)
+    assert [each.facts for each in full] == [{"confidence": len(each.tokens)} for each in full]
+    assert [each.facts for each in empty] == [{}]
+
+
 def test_equal_texts_are_translated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     n_searched = []
 

@@ -20,6 +20,7 @@ class TextTranslator(Translator):
             options=translator.options,
             words=translator.words,
             rankers=translator.rankers,
+            confidence=translator.confidence,
         )
 
     def translate_marked(self, texts: Sequence[Marked]) -> list[tuple[Marked, Translation]]:
