@@ -37,10 +37,7 @@ def align(
         visible[place] if place >= 0 else -1
         for place in token_to_word(translation.src_tokens, src_tokenizer.join)
     ]
-    replacements = {replacement.position: replacement.token for replacement in translation.replaced}
-    # "" if it was left out.
-    written = [replacements.get(place, token) for place, token in enumerate(translation.tokens)]
-    rows = token_to_word(written, tgt_tokenizer.join)
+    rows = token_to_word(written_tokens(translation), tgt_tokenizer.join)
     weights = word_weights(translation.attention[: len(rows)], rows, columns)
     if threshold is not None:
         aligned = weights[:, :-1] >= threshold
@@ -66,6 +63,12 @@ def translation_to_dict(
         "replaced": [asdict(replacement) for replacement in translation.replaced],
         "complete": translation.complete,
     }
+
+
+def written_tokens(translation: Translation) -> list[str]:
+    """The tokens of the text: unknown ones are replaced, and "" if they were left out."""
+    replacements = {replacement.position: replacement.token for replacement in translation.replaced}
+    return [replacements.get(place, token) for place, token in enumerate(translation.tokens)]
 
 
 def token_to_word(tokens: Sequence[str], join: Callable[[Sequence[str]], str]) -> list[int]:
@@ -96,7 +99,18 @@ def word_weights(
     in_column = np.equal.outer(np.arange(n_columns + 1), [*columns, n_columns]).astype(
         np.float32
     )  # [source words + 1, S]
-    means: NDArray[np.float32] = (
-        in_row @ attention @ in_column.T / np.maximum(in_row.sum(1, keepdims=True), 1)
-    )
+    return mean_weights(attention, in_row, in_column)
+
+
+def mean_weights(
+    attention: NDArray[np.float32], in_row: NDArray[np.float32], in_column: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Attention [T, S] as [rows, columns]: the sum over a column's tokens, the mean over a row's.
+
+    Args:
+        in_row: [rows, T], the share of each output token that is in each row.
+        in_column: [columns, S], that of each source token in each column.
+    """
+    totals = np.maximum(in_row.sum(1, keepdims=True), np.finfo(np.float32).tiny)
+    means: NDArray[np.float32] = in_row @ attention @ in_column.T / totals
     return means
