@@ -250,7 +250,7 @@ def split_lines(
     """
     rest, count = b"", 0
     has_returns: bool | None = None  # whether lines end with \r; None: not known yet
-    for block in _to_utf8(blocks, name):
+    for block in to_utf8(blocks, name):
         rest += block
         if has_returns is None:
             n_feeds = rest.count(b"\n")
@@ -271,7 +271,7 @@ def split_lines(
         yield [rest.removesuffix(b"\r")] if has_returns is False else rest.splitlines()
 
 
-def _to_utf8(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
+def to_utf8(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
     """A text without its byte order mark, in UTF-8."""
     blocks = iter(blocks)
     start = next(blocks, b"")
@@ -279,7 +279,7 @@ def _to_utf8(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
         start += block
     mark = next(filter(start.startswith, ENCODINGS), b"")
     encoding = ENCODINGS.get(mark, "utf-8")
-    if suffix := _packed_as(start):
+    if suffix := packed_as(start):
         raise DataError(f"{name}: is compressed ({suffix}); unpack it first")
     if encoding == "utf-8":
         if start.count(0) > 2 + MAX_ZEROS * len(start):
@@ -331,7 +331,7 @@ def _unpack(path: Path, file: BinaryIO, member: str | None, language: str) -> It
     start = file.read(8)
     file.seek(0)
 
-    suffix = _packed_as(start) or (path.suffix.lower() if start else "")
+    suffix = packed_as(start) or (path.suffix.lower() if start else "")
     if suffix == ".zip":
         with (
             zipfile.ZipFile(file) as archive,
@@ -358,7 +358,7 @@ def _unpack(path: Path, file: BinaryIO, member: str | None, language: str) -> It
         yield from _blocks(file)
 
 
-def _packed_as(start: bytes) -> str:
+def packed_as(start: bytes) -> str:
     """The usual suffix of a file that begins so, if it is packed; otherwise empty."""
     return next((suffix for mark, suffix in MARKS.items() if start.startswith(mark)), "")
 

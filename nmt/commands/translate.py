@@ -213,6 +213,7 @@ def command(**values: Any) -> None:
         with open_output(options.output) as stream:
             for piece in document.translated(translator):
                 stream.buffer.write(piece)
+                stream.buffer.flush()
         return
     assert inputs is not None
     lines = output_lines(translator, inputs, options, options.attention)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import BufferedReader
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,12 +37,14 @@ class InputTexts:
         batches: lists of sentences, in order.
         name: of the file or stream, for messages. unit: "line" or "sentence", for messages.
         is_keyboard: whether someone types the sentences and waits for each translation.
+        numbers: of the lines of all sentences, where they are not 1, 2, 3 ...
     """
 
-    batches: Iterable[Sequence[str]]
+    batches: Iterable[Sequence[Any]]
     name: str
     unit: str
     is_keyboard: bool = False
+    numbers: Sequence[int] | None = None
 
 
 def open_input(sentences: Sequence[str], file: Path | None) -> InputTexts:
@@ -94,7 +96,7 @@ def output_lines(
         DataError: the input cannot be read any further, or a sentence does not fit into memory.
     """
     if options.score:
-        pairs = _answers(inputs, partial(_score, translator), warnings_of_pair)
+        pairs = answers(inputs, partial(_score, translator), warnings_of_pair)
         return _score_lines(pairs, inputs.unit, as_json=options.as_json)
     checker = WarningChecker(translator.tokenizers, translator.vocabularies)
 
@@ -102,15 +104,15 @@ def output_lines(
         prefixes = None if options.prefix is None else [options.prefix] * len(texts)
         return translator.translate_n_best(texts, options.n_best, prefixes)
 
-    answers = _answers(inputs, translate, lambda best: checker.warnings(best[0]))
+    results = answers(inputs, translate, lambda best: checker.warnings(best[0]))
     if attention is not None:
-        answers = _draw_attention(answers, attention)
-    return (_to_line(answer, translator, options) for answer in answers)
+        results = _draw_attention(results, attention)
+    return (_to_line(result, translator, options) for result in results)
 
 
-def _answers(
+def answers(
     inputs: InputTexts,
-    fn: Callable[[Sequence[str]], list[ResultT]],
+    fn: Callable[[Sequence[Any]], list[ResultT]],
     check: Callable[[ResultT], list[str]],
 ) -> Iterator[Answer[ResultT]]:
     """The result of `fn` for each sentence, and its warnings, which `check` finds. They are printed
@@ -119,14 +121,14 @@ def _answers(
     Raises:
         DataError: `fn` refuses a sentence. The answers for all before it come first.
     """
-    n_done = 0
     numbers: dict[str, list[int]] = {}  # of the sentences that a warning is about
+    all_numbers = count(1) if inputs.numbers is None else iter(inputs.numbers)
     try:
         for texts in inputs.batches:
             results, error = _results(fn, texts)
             checked = {id(result): result for result in results}  # equal texts share a result
             warnings_of = {key: check(result) for key, result in checked.items()}
-            for number, result in enumerate(results, n_done + 1):
+            for result, number in zip(results, all_numbers, strict=False):
                 warnings = warnings_of[id(result)]
                 yield number, result, warnings
                 for warning in warnings:
@@ -134,9 +136,8 @@ def _answers(
                 if inputs.is_keyboard:
                     _print_warnings(numbers, inputs.unit)
                     numbers.clear()
-            n_done += len(results)
             if error is not None:
-                raise DataError(f"{inputs.name}, {inputs.unit} {n_done + 1}: {error.reason}")
+                raise DataError(f"{inputs.name}, {inputs.unit} {next(all_numbers)}: {error.reason}")
     except (NmtError, KeyboardInterrupt):
         _print_warnings(numbers, inputs.unit)
         raise
@@ -144,7 +145,7 @@ def _answers(
 
 
 def _results(
-    fn: Callable[[Sequence[str]], list[ResultT]], texts: Sequence[str]
+    fn: Callable[[Sequence[Any]], list[ResultT]], texts: Sequence[Any]
 ) -> tuple[list[ResultT], TextError | None]:
     """The results of `fn` for the texts before the first that it refuses, and that error."""
     try:

@@ -1,21 +1,86 @@
-"""A document: a file whose texts stand at known places."""
+"""A document: a file whose texts stand at known places.
 
-from collections.abc import Callable
-from dataclasses import dataclass
+The module of a format has a function `find(text)`, which yields a `Segment` for each text of the
+file, and a `Skipped` for what a reader would miss in the translation. It gets the file with line
+feeds as line ends. It raises FormatError or ExpatError for a file of another format.
+"""
 
+import codecs
+import re
+import sys
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+from xml.parsers.expat import ErrorString, ExpatError
+
+from nmt.errors import DataError
 from nmt.extras.texts.marked import Marked
+from nmt.lines import CONVERT, ENCODINGS, MAX_STREAMED_BYTES, to_utf8
+from nmt.plugins import Part
+
+if TYPE_CHECKING:
+    from nmt.decoding.translator import Translator
+
+HERE = "nmt.extras.documents"
+# suffixes: of its files. targets: whether its files have both languages. declares: whether a file
+# says in which encoding it is. encoding: of files that are not UTF-8. escapes: how a character
+# that the encoding lacks is written, as `str.encode` names it.
+FORMATS = {
+    "txt": Part(f"{HERE}.plain:find", suffixes=(".txt",)),
+    "md": Part(f"{HERE}.markdown:find", suffixes=(".md", ".markdown")),
+    "html": Part(
+        f"{HERE}.html:find",
+        suffixes=(".html", ".htm", ".xhtml"),
+        declares=True,
+        escapes="xmlcharrefreplace",
+    ),
+    "docx": Part(f"{HERE}.docx:DocxDocument", suffixes=(".docx",)),
+    "po": Part(f"{HERE}.po:find", suffixes=(".po", ".pot"), targets=True, declares=True),
+    "xliff": Part(
+        f"{HERE}.xliff:find",
+        suffixes=(".xlf", ".xliff"),
+        targets=True,
+        declares=True,
+        escapes="xmlcharrefreplace",
+    ),
+    "android": Part(
+        f"{HERE}.android:find", suffixes=(".xml",), declares=True, escapes="xmlcharrefreplace"
+    ),
+    "properties": Part(
+        f"{HERE}.properties:find",
+        suffixes=(".properties",),
+        encoding="latin-1",
+        escapes="backslashreplace",
+    ),
+    "json": Part(f"{HERE}.json:find", suffixes=(".json",)),
+    "srt": Part(f"{HERE}.subtitles:find", suffixes=(".srt",)),
+    "vtt": Part(f"{HERE}.subtitles:find", suffixes=(".vtt",)),
+}
+SUFFIXES = {suffix: name for name, part in FORMATS.items() for suffix in part.trait("suffixes")}
+BATCH_SEGMENTS = 256  # translated at once
+DECLARATION = re.compile(rb"""(?:encoding|charset)\s*=\s*["']?([A-Za-z][\w.:-]*)""")
+MAX_DECLARATION = 4096  # the bytes of a file where it may stand
+
+
+class FormatError(DataError):
+    """A file is not what its format asks for: "line 3: ..."."""
 
 
 @dataclass(frozen=True)
 class Segment:
     """A text of a document, and its place.
 
+    One segment may stand inside another, such as the `title` of a link: in the markup of a mark.
+
     Attributes:
         start, end: the characters of the file that its translation replaces.
         text: without line ends, indentation and escapes.
         write: from the translation to what stands in the file at this place.
-        target: in a file with both languages, the translation that it has.
-        line: its number in the file, from 1.
+        target: in a file with both languages, the translation that it has, or Marked(""); None in
+            other files, where the translation takes the place of the text.
     """
 
     start: int
@@ -23,4 +88,244 @@ class Segment:
     text: Marked
     write: Callable[[Marked], str]
     target: Marked | None = None
-    line: int = 0
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """What stays untranslated: why, and at which character of the file."""
+
+    start: int
+    reason: str
+
+
+class Content:
+    """The characters of a file.
+
+    Args:
+        raw: as they stand in it.
+        mark, encoding, escapes: the byte order mark; how they become bytes, as `str.encode`
+            names it.
+
+    Attributes:
+        text: with line feeds as line ends. Where a file has more lone \\r than \\n, they are
+            line ends, too, as in `nmt.lines.split_lines`.
+    """
+
+    def __init__(
+        self, raw: str, mark: bytes = b"", encoding: str = "utf-8", escapes: str = "strict"
+    ) -> None:
+        n_feeds, n_both = raw.count("\n"), raw.count("\r\n")
+        has_returns = raw.rstrip("\r").count("\r") - n_both > n_feeds
+        self.raw, self.mark, self.encoding, self.escapes = raw, mark, encoding, escapes
+        self.text = raw.replace("\r\n", "\n")
+        if has_returns:
+            self.text = self.text.replace("\r", "\n")
+        self._line_end = "\r\n" if n_both > n_feeds / 2 else "\r" if has_returns else "\n"
+        # Positions in the text after which those of the file are larger by one.
+        pairs = enumerate(re.finditer("\r\n", raw))
+        self._pairs = [match.start() - index for index, match in pairs]
+
+    @classmethod
+    def of_bytes(cls, data: bytes, name: str, part: Part) -> "Content":
+        """Raises: DataError: `data` is packed, no text, or in another encoding."""
+        mark = next(filter(data.startswith, ENCODINGS), b"")
+        escapes = part.trait("escapes") or "strict"
+        declared = DECLARATION.search(data[:MAX_DECLARATION]) if part.trait("declares") else None
+        if declared and not mark:
+            with suppress(LookupError, UnicodeError):
+                encoding = codecs.lookup(declared[1].decode()).name
+                if not encoding.startswith("utf"):
+                    return cls(data.decode(encoding), encoding=encoding, escapes=escapes)
+        content = b"".join(to_utf8([data], name))
+        try:
+            text = content.decode()
+        except UnicodeDecodeError as error:
+            if part.trait("encoding"):
+                encoding = part.trait("encoding")
+                return cls(content.decode(encoding), encoding=encoding, escapes=escapes)
+            line = content[: error.start].count(b"\n") + 1
+            raise DataError(f"{name}, line {line}: not UTF-8 ({error.reason}); {CONVERT}") from None
+        encoding = ENCODINGS.get(mark, "utf-8")
+        if encoding != "utf-8":
+            encoding += "-le" if mark.startswith(b"\xff") else "-be"
+        return cls(text, mark, encoding)
+
+    def original(self, start: int, end: int) -> str:
+        """What the file has in place of these characters of the text."""
+        start, end = (each + bisect_left(self._pairs, each) for each in (start, end))
+        return self.raw[start:end]
+
+    def with_line_ends(self, text: str) -> str:
+        """A text for the file, with its line ends."""
+        return text.replace("\n", self._line_end)
+
+
+class TextDocument:
+    """A document.
+
+    Args:
+        name: of the file, for messages.
+        content: of the file.
+        found: what `find` of its format yields.
+        fill_all: whether to translate also what has a translation in the file.
+
+    Attributes:
+        segments: those to translate. One inside another comes before it.
+        lines: the number of the line of each, from 1.
+        skipped: by the reason, the lines of what stays untranslated.
+
+    Raises:
+        DataError: a text is too long.
+    """
+
+    unit = "line"
+
+    def __init__(
+        self,
+        name: str,
+        content: Content,
+        found: Iterable[Segment | Skipped],
+        *,
+        fill_all: bool = False,
+    ) -> None:
+        self.name, self.content = name, content
+        self.segments: list[Segment] = []
+        self.skipped: dict[str, list[int]] = {}
+        for each in found:
+            if isinstance(each, Skipped):
+                line = line_at(content.text, each.start)
+                self.skipped.setdefault(each.reason, []).append(line)
+            elif fill_all or each.target in (None, Marked("")):
+                self.segments.append(each)
+        self.segments.sort(key=lambda each: (each.end, -each.start))
+        self.lines = self._lines()
+        for line, each in zip(self.lines, self.segments, strict=True):
+            if len(each.text.text) > MAX_STREAMED_BYTES:
+                limit = f"longer than {MAX_STREAMED_BYTES:,} characters"
+                raise DataError(f"{name}, {self.unit} {line}: a text is {limit}; divide it")
+
+    def _lines(self) -> list[int]:
+        feeds = [match.start() for match in re.finditer("\n", self.content.text)]
+        return [bisect_left(feeds, each.start) + 1 for each in self.segments]
+
+    @property
+    def remarks(self) -> list[str]:
+        """A line for each reason why something stays untranslated."""
+        from nmt.decoding.warnings import describe
+
+        return [describe(reason, lines, self.unit) for reason, lines in self.skipped.items()]
+
+    def translated(self, translator: "Translator") -> Iterator[bytes]:
+        """The file with translated texts, in pieces, as soon as possible. At the end, warnings and
+        remarks go to stderr.
+
+        Raises:
+            DataError: a text does not fit into memory, or the encoding of the file lacks a
+                character.
+        """
+        from nmt.commands.translate_lines import InputTexts, answers
+        from nmt.decoding.warnings import WarningChecker
+        from nmt.extras.texts.translator import TextTranslator
+
+        assert isinstance(translator, TextTranslator)
+        checker = WarningChecker(translator.tokenizers, translator.vocabularies)
+        batches = (
+            self.segments[start : start + BATCH_SEGMENTS]
+            for start in range(0, len(self.segments), BATCH_SEGMENTS)
+        )
+        results = answers(
+            InputTexts(batches, self.name, self.unit, numbers=self.lines),
+            lambda segments: translator.translate_marked([each.text for each in segments]),
+            lambda result: checker.warnings(result[1]),
+        )
+        yield from self.written(result[0] for _, result, _ in results)
+        for remark in self.remarks:
+            print(f"nmt: {remark}", file=sys.stderr)
+
+    def written(self, translations: Iterable[Marked]) -> Iterator[bytes]:
+        """The file with these translations of the segments, in pieces.
+
+        Raises:
+            DataError: the encoding of the file lacks a character.
+        """
+        content = self.content
+        yield content.mark
+        for piece in self._pieces(translations):
+            try:
+                yield piece.encode(content.encoding, content.escapes)
+            except UnicodeEncodeError as error:
+                raise DataError(
+                    f"{self.name}: its encoding, {content.encoding}, has no "
+                    f"{piece[error.start]!r}; save it as UTF-8"
+                ) from None
+
+    def _pieces(self, translations: Iterable[Marked]) -> Iterator[str]:
+        """One for each outermost segment, with what follows it."""
+        # Where what comes next begins: the outermost segment among the later ones, or the end.
+        starts = [len(self.content.text)]
+        for segment in reversed(self.segments):
+            starts.append(min(starts[-1], segment.start))
+        starts.reverse()
+        yield self.content.original(0, starts[0])
+        inner: list[tuple[int, str, str]] = []  # start; what stands in the file, and what will
+        # The translations come first: their end, too, is reached.
+        for translation, segment, following in zip(
+            translations, self.segments, starts[1:], strict=False
+        ):
+            marks = translation.marks
+            while inner and inner[-1][0] >= segment.start:
+                _, old, new = inner.pop()
+                marks = tuple(
+                    replace(mark, written=mark.written.replace(old, new)) for mark in marks
+                )
+            text = Marked(translation.text, marks)
+            written = self.content.original(segment.start, segment.end)
+            if text != (segment.text if segment.target is None else segment.target):
+                written = self.content.with_line_ends(segment.write(text))
+            if following < segment.end:  # another one has this one inside
+                old = self.content.text[segment.start : segment.end]
+                inner.append((segment.start, old, written))
+            else:
+                yield written + self.content.original(segment.end, following)
+
+
+def line_at(text: str, position: int) -> int:
+    """The number of the line of a character, from 1."""
+    return text.count("\n", 0, position) + 1
+
+
+def format_of(name: str) -> str | None:
+    """The format of a file, by its suffix."""
+    return SUFFIXES.get(PurePath(name).suffix.lower())
+
+
+def open_document(
+    data: bytes, name: str, format_name: str | None = None, *, fill_all: bool = False
+) -> TextDocument:
+    """The document of a file.
+
+    Args:
+        data: its content.
+        name: for messages, and for the format where none is given.
+        format_name: a key of `FORMATS`.
+        fill_all: in a file with both languages, whether to translate also what has a translation.
+
+    Raises:
+        DataError: the format is unknown, or `data` has another one.
+        NmtError: a library is not installed.
+    """
+    format_name = format_name or format_of(name)
+    if format_name not in FORMATS:
+        raise DataError(f"{name}: unknown format; these are known: {', '.join(SUFFIXES)}")
+    part = FORMATS[format_name]
+    if format_name == "docx":
+        return part.load()(data, name)  # type: ignore[no-any-return]
+    content = Content.of_bytes(data, name, part)
+    advice = "--format lines translates it line by line"
+    try:
+        return TextDocument(name, content, part.load()(content.text), fill_all=fill_all)
+    except ExpatError as error:
+        problem = f"not well-formed ({ErrorString(error.code)})"
+        raise DataError(f"{name}, line {error.lineno}: {problem}; {advice}") from None
+    except FormatError as error:
+        raise DataError(f"{name}, {error}; {advice}") from None

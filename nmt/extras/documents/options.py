@@ -1,22 +1,110 @@
 """The options of `nmt translate` for documents."""
 
+import sys
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from nmt.commands.translate import Document, OutputOptions
-from nmt.decoding.translator import Translator
+import typer
+
+from nmt.commands.translate import Document, OutputOptions, TranslateOptions
+from nmt.errors import DataError
+from nmt.extras.documents.document import FORMATS, format_of, open_document
+from nmt.files import explain_read_errors
+
+if TYPE_CHECKING:
+    from nmt.decoding.translator import Translator
+
+MAX_BYTES = 1 << 27  # of a document, which is read as a whole
+LINES = "lines"
 
 
 @dataclass(frozen=True)
 class DocumentOptions:
     """Which document to translate: a field for each option."""
 
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help=f"Format of the file: {', '.join(FORMATS)}; or {LINES}: one sentence per line. "
+            "Default: as its suffix says.",
+            metavar="NAME",
+        ),
+    ] = None
+    fill: Annotated[
+        Literal["empty", "all"],
+        typer.Option(
+            "--fill",
+            help="In files with both languages (po, xliff): which translations to write.",
+        ),
+    ] = "empty"
+
     def check(self, options: OutputOptions) -> None:
         """Raises: typer.BadParameter if options do not go together."""
+        if self.format not in (None, LINES, *FORMATS):
+            known = ", ".join([*FORMATS, LINES])
+            raise typer.BadParameter(f"--format {self.format}: unknown; known are {known}")
+        if not isinstance(options, TranslateOptions):
+            if self.format in FORMATS or self.fill == "all":
+                raise typer.BadParameter("translate-files reads lines; use nmt translate")
+            return
+        if options.sentences and self.format is not None:
+            raise typer.BadParameter("--format is for files; remove it, or give --file")
+        name = self._document(options)
+        if self.fill == "all" and (name is None or not FORMATS[name].trait("targets")):
+            raise typer.BadParameter("--fill is for files with both languages (po, xliff)")
+        given = _options_of_lines(options)
+        if name is not None and given:
+            raise typer.BadParameter(
+                f"{given} needs lines of text, and this file is {name}; remove {given}, or add "
+                f"--format {LINES}"
+            )
+        if name == "docx" and options.output is None and sys.stdout and sys.stdout.isatty():
+            raise typer.BadParameter("docx is no text for a terminal; write into a file with -o")
+
+    def _document(self, options: OutputOptions) -> str | None:
+        """The format of the document; None for lines. Plain text is both."""
+        if self.format is not None:
+            return None if self.format == LINES else self.format
+        name = None if options.file is None else format_of(options.file.name)
+        return None if name == "txt" and _options_of_lines(options) else name
 
     def open(self, options: OutputOptions) -> Document | None:
-        """The document, if the file is one by its suffix or by --format."""
-        return None
+        """The document, if the file is one by its suffix or by --format. Plain text that cannot be
+        read as a whole is none: its lines are translated up to the fault.
+        """
+        name, file = self._document(options), options.file
+        is_default = self.format is None and name == "txt"
+        if name is None or (is_default and file is not None and not file.is_file()):
+            return None
+        try:
+            if file is None or str(file) == "-":
+                file, data = Path("stdin"), sys.stdin.buffer.read(MAX_BYTES + 1)
+            else:
+                with explain_read_errors(file), file.open("rb") as stream:
+                    data = stream.read(MAX_BYTES + 1)
+            if len(data) > MAX_BYTES:
+                raise DataError(f"{file}: larger than {MAX_BYTES:,} bytes; divide it")
+            return open_document(data, str(file), name, fill_all=self.fill == "all")
+        except DataError:
+            if is_default:
+                return None
+            raise
 
-    def wrap(self, translator: Translator) -> Translator:
+    def wrap(self, translator: "Translator") -> "Translator":
         """The same translator."""
         return translator
+
+
+def _options_of_lines(options: OutputOptions) -> str:
+    """The first given option that needs a line for each sentence; "" if none does."""
+    given = {
+        "--json": options.as_json,
+        "--n-best": options.n_best > 1,
+        "--align": options.align,
+        "--prefix": options.prefix is not None,
+        "--score": options.score,
+        "--attention": getattr(options, "attention", None) is not None,
+    }
+    return next((name for name, is_given in given.items() if is_given), "")
