@@ -24,7 +24,7 @@ NEEDS = {
     "documents": {"texts"},
     "export": {"lexicon"},
     "formats": {"documents"},
-    "serve": {"analysis", "documents", "ranking", "texts"},
+    "serve": {"analysis", "documents", "init", "ranking", "texts"},
     "share": {"runs"},
 }
 

@@ -79,7 +79,7 @@ class WarningChecker:
     ) -> None:
         """Both are (source, target)."""
         self._tokenizers, self._vocabularies = tokenizers, vocabularies
-        self._log_probs = [_unigram_log_probs(vocabulary.counts) for vocabulary in vocabularies]
+        self._log_probs = [unigram_log_probs(vocabulary.counts) for vocabulary in vocabularies]
         self._wordless = WordlessLines(*vocabularies)
         n_tokens = [sum(vocabulary.counts) for vocabulary in vocabularies]
         self._length_ratio = n_tokens[1] / max(n_tokens[0], 1)  # target tokens per source token
@@ -189,7 +189,7 @@ class WarningChecker:
         return [sum(log_probs[index] for index in vocabulary.ids(tokens)) for tokens in all_tokens]
 
 
-def _unigram_log_probs(counts: Sequence[int]) -> list[float]:
+def unigram_log_probs(counts: Sequence[int]) -> list[float]:
     """Of each id, from its count in the training data."""
     total = max(sum(counts), 1)
     log_probs = [log(max(count, 0.5) / total) for count in counts]

@@ -58,14 +58,24 @@ def language_of_name(name: str) -> str | None:
 
 
 @cache
-def _names() -> dict[str, str]:
-    """Name -> code: those in English from the names of spaCy's classes."""
+def english_names() -> dict[str, str]:
+    """Code -> name, such as "Ancient Greek": those of spaCy's classes."""
     pattern = re.compile(r'__all__ = \["(\w+)"')
     matches = {
         path.parent.name: pattern.search(path.read_text("utf-8"))
         for path in spacy_languages().glob("*/__init__.py")
     }
-    english = {match[1].lower(): code for code, match in matches.items() if match and code != "xx"}
+    return {
+        code: re.sub("(?<=[a-z])(?=[A-Z])", " ", match[1])
+        for code, match in matches.items()
+        if match and code != "xx"
+    }
+
+
+@cache
+def _names() -> dict[str, str]:
+    """Name -> code."""
+    english = {name.replace(" ", "").lower(): code for code, name in english_names().items()}
     return english | {name: code for code, names in NAMES.items() for name in names.split()}
 
 

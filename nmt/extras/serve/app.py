@@ -2,7 +2,6 @@
 
 import asyncio
 import hmac
-import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from importlib.resources import files
@@ -10,14 +9,13 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nmt import __version__
 from nmt.decoding.batch_runner import TooLargeError
 from nmt.errors import ConfigError, DataError, NmtError
+from nmt.extras.init.languages import english_names
 from nmt.extras.serve.answers import (
     AlternativesTask,
     Batcher,
@@ -26,10 +24,14 @@ from nmt.extras.serve.answers import (
     Task,
     TranslateTask,
 )
+from nmt.extras.serve.detection import Detector
+from nmt.extras.serve.guard import Guard, error_response
 from nmt.extras.serve.schemas import (
     MAX_TEXTS,
     AlternativesAnswer,
     AlternativesRequest,
+    Detection,
+    DetectRequest,
     Error,
     Health,
     Language,
@@ -46,98 +48,9 @@ PAGE = {
     "/serve.css": ("nmt.extras.serve", "page/serve.css", "text/css; charset=utf-8"),
     "/serve.js": ("nmt.extras.serve", "page/serve.js", "text/javascript; charset=utf-8"),
 }
-SECURITY_HEADERS = {
-    # The page loads nothing from elsewhere, and no other page can show it or send forms to it.
-    "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    ),
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
-BODY_SECONDS = 10.0  # to send the body of a request
-ERROR_HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}  # by status
 MAX_BATCH = 64  # texts that are translated together
 MAX_BYTES_PER_CHARACTER = 12  # "\ud83d\ude00" in JSON
 MAX_OTHER_BYTES = 1 << 17  # of a request, beside its texts: the tokens of a prefix
-
-
-def error_response(status: int, text: str) -> JSONResponse:
-    """An error as JSON: one line."""
-    return JSONResponse({"error": text}, status, ERROR_HEADERS.get(status))
-
-
-class Guard:
-    """ASGI middleware: checks where a request comes from, and reads its body, within limits.
-
-    Args:
-        hosts: names that the header Host may have, without port; None: any.
-        max_body: bytes.
-    """
-
-    def __init__(self, app: ASGIApp, *, hosts: frozenset[str] | None, max_body: int) -> None:
-        self.app, self.hosts, self.max_body = app, hosts, max_body
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(SECURITY_HEADERS)
-            await send(message)
-
-        try:
-            headers = Headers(scope=scope)
-            host, origin = headers.get("host", ""), headers.get("origin")
-            name = re.sub(r":\d*$", "", host.lower()).removeprefix("[").removesuffix("]")
-            if self.hosts is not None and name not in self.hosts:
-                # An attacker's name server may resolve a name of a web page to this machine.
-                names = ", ".join(sorted(self.hosts))
-                raise HTTPException(
-                    403, f"the header Host is {host!r}; this server has only the names {names}"
-                )
-            if origin is not None and origin.partition("://")[2] != host:
-                raise HTTPException(
-                    403, f"the request comes from a page of {origin}, not of this server"
-                )
-            if scope["method"] == "POST":
-                receive = await self._read_body(receive)
-        except HTTPException as error:
-            response = error_response(error.status_code, error.detail)
-            await response(scope, receive, send_with_headers)
-            return
-        await self.app(scope, receive, send_with_headers)
-
-    async def _read_body(self, receive: Receive) -> Receive:
-        """Another `receive`, which has the whole body already.
-
-        Raises:
-            HTTPException: the body is too large, or takes too long.
-        """
-        body, is_complete = bytearray(), False
-        try:
-            async with asyncio.timeout(BODY_SECONDS):
-                while not is_complete:
-                    message = await receive()
-                    body += message.get("body", b"")
-                    is_complete = not message.get("more_body", False)  # or the client is gone
-                    if len(body) > self.max_body:
-                        raise HTTPException(
-                            413, f"the request is larger than {self.max_body:,} bytes; split it"
-                        )
-        except TimeoutError:
-            raise HTTPException(
-                408, f"the body of the request was not complete after {BODY_SECONDS:.0f} s"
-            ) from None
-        messages: list[Message] = [{"type": "http.request", "body": bytes(body)}]
-
-        async def receive_again() -> Message:
-            return messages.pop() if messages else await receive()
-
-        return receive_again
 
 
 class _Api:
@@ -154,12 +67,24 @@ class _Api:
         self.runs, self.token = {run.info.name: run for run in runs}, token
         self.characters, self.queue, self.timeout = characters, queue, timeout
         self.batcher = Batcher(queue, MAX_BATCH)
+        self.detect_language = Detector(
+            (code, tokenizer, vocabulary)
+            for run in runs
+            for code, tokenizer, vocabulary in zip(
+                (run.info.source, run.info.target),
+                run.translator.tokenizers,
+                run.translator.vocabularies,
+                strict=True,
+            )
+        )
 
     async def translate(self, request: Request, body: TranslateRequest) -> JSONResponse:
         """Translate texts, line by line. LibreTranslate's clients can use this address."""
         self.authorize(request, body.api_key)
-        run = self.find_run(body.run, body.source, body.target)
         texts = [body.q] if isinstance(body.q, str) else body.q
+        is_auto = body.source == "auto" and "source" in body.model_fields_set
+        detected = self.detect_language("\n".join(texts)) if is_auto else []
+        run = self.find_run(body.run, body.source, body.target, detected)
         lines = [text.replace("\r\n", "\n").split("\n") for text in texts]
         all_lines = tuple(line for text_lines in lines for line in text_lines)
         self.check_size(all_lines)
@@ -181,6 +106,9 @@ class _Api:
         answer: dict[str, Any] = {"translatedText": translated[0] if single else translated}
         if body.alternatives:
             answer["alternatives"] = others[0] if single else others
+        if is_auto:
+            language = detected[0].model_dump()
+            answer["detectedLanguage"] = language if single else [language] * len(texts)
         answer["run"] = run.info.name
         if body.details:
             answer["lines"] = [details for _, details in results]
@@ -198,18 +126,39 @@ class _Api:
         results = await self.compute(request, task, (body.q, body.tokens), n_texts)
         return JSONResponse({"run": run.info.name, "alternatives": results})
 
-    async def list_runs(self, request: Request) -> list[Run]:
+    async def detect(self, request: Request, body: DetectRequest) -> list[Detection]:
+        """The languages of the runs that a text may be in, best first."""
+        self.authorize(request, body.api_key)
+        texts = [body.q] if isinstance(body.q, str) else body.q
+        self.check_size(texts)
+        return self.detect_language("\n".join(texts))
+
+    async def list_runs(self, request: Request, api_key: str = "") -> list[Run]:
         """The runs that translate."""
-        self.authorize(request)
+        self.authorize(request, api_key)
         return [run.info for run in self.runs.values()]
 
-    async def languages(self, request: Request) -> list[Language]:
-        """The languages, as LibreTranslate lists them."""
-        self.authorize(request)
-        targets: dict[str, dict[str, None]] = {}  # the inner one as a set that keeps the order
-        for run in self.runs.values():
-            targets.setdefault(run.info.source, {})[run.info.target] = None
-        return [Language(code=code, name=code, targets=[*codes]) for code, codes in targets.items()]
+    async def languages(self, request: Request, api_key: str = "") -> list[Language]:
+        """The languages, as LibreTranslate lists them: sources first."""
+        self.authorize(request, api_key)
+        pairs = [(run.info.source, run.info.target) for run in self.runs.values()]
+        targets = {source: dict[str, None]() for source, _ in pairs}
+        for source, target in pairs:
+            targets[source][target] = None
+        names = english_names()
+        return [
+            Language(code=code, name=names.get(code, code), targets=[*targets.get(code, ())])
+            for code in dict.fromkeys([*targets, *(target for _, target in pairs)])
+        ]
+
+    async def settings(self) -> dict[str, Any]:
+        """What LibreTranslate's pages ask first. Needs no token."""
+        return {
+            "apiKeys": self.token is not None,
+            "charLimit": self.characters,
+            "keyRequired": self.token is not None,
+            "suggestions": False,
+        }
 
     async def health(self) -> Health:
         """The server answers. Needs no token."""
@@ -226,8 +175,13 @@ class _Api:
                 "api_key",
             )
 
-    def find_run(self, name: str | None, source: str, target: str) -> ServedRun:
+    def find_run(
+        self, name: str | None, source: str, target: str, detected: Sequence[Detection] = ()
+    ) -> ServedRun:
         """The run with this name, or the first with these languages.
+
+        Args:
+            detected: the languages that an automatic source may be, best first.
 
         Raises:
             HTTPException: there is none.
@@ -235,9 +189,11 @@ class _Api:
         if name is not None and name not in self.runs:
             known = ", ".join(self.runs)
             raise HTTPException(422, f"run: there is no {name!r}; the runs are {known}")
-        for run in self.runs.values() if name is None else [self.runs[name]]:
-            if source in ("auto", run.info.source) and target in ("auto", run.info.target):
-                return run
+        runs = [*self.runs.values()] if name is None else [self.runs[name]]
+        for language in [*(each.language for each in detected), source]:
+            for run in runs:
+                if language in ("auto", run.info.source) and target in ("auto", run.info.target):
+                    return run
         pairs = {f"{run.info.source}-{run.info.target}" for run in self.runs.values()}
         raise HTTPException(
             422,
@@ -320,15 +276,17 @@ def create_app(
     )
     app.post("/translate", response_model=TranslateAnswer)(api.translate)
     app.post("/alternatives", response_model=AlternativesAnswer)(api.alternatives)
+    app.post("/detect")(api.detect)
     app.get("/runs")(api.list_runs)
     app.get("/languages")(api.languages)
+    app.get("/frontend/settings")(api.settings)
     app.get("/health")(api.health)
     for path, (package, name, media_type) in PAGE.items():
         app.add_route(path, _file(files(package).joinpath(name).read_bytes(), media_type))
     for kind in (NmtError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, _on_error)
     max_body = MAX_BYTES_PER_CHARACTER * characters + MAX_OTHER_BYTES
-    app.add_middleware(Guard, hosts=hosts, max_body=max_body)
+    app.add_middleware(Guard, hosts=hosts, max_body=max_body, max_bodies={})
     return app
 
 

@@ -4,9 +4,9 @@
 `alternatives`, `api_key`), with more fields.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 MAX_TEXTS = 128  # of a request
 
@@ -31,13 +31,32 @@ class Error(Message):
     error: str = Field(description="one line: what is wrong, and what to do")
 
 
-class TranslateRequest(Message):
+class Request(Message):
+    """Base of all requests. A field that is null or, beside texts, empty counts as missing: clients
+    send all their fields.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_empty(cls, fields: Any) -> Any:
+        if not isinstance(fields, dict):
+            return fields
+        return {
+            name: value
+            for name, value in fields.items()
+            if value is not None and (value != "" or name == "q")
+        }
+
+
+class TranslateRequest(Request):
     """Texts to translate. Each line of a text is translated by itself."""
 
     q: Text | Annotated[list[Text], Field(min_length=1, max_length=MAX_TEXTS)] = Field(
         description="a text, or a list of texts"
     )
-    source: Text = Field("auto", description="language code of the texts; auto: that of the run")
+    source: Text = Field(
+        "auto", description="language code of the texts; auto: detected; default: that of the run"
+    )
     target: Text = Field("auto", description="language code of the translations; auto: as source")
     format: Literal["text"] = "text"
     alternatives: int = Field(
@@ -49,7 +68,7 @@ class TranslateRequest(Message):
     details: bool = Field(False, description="add words, probabilities and attention of each line")
 
 
-class AlternativesRequest(Message):
+class AlternativesRequest(Request):
     """A text and the first tokens of its translation: what else could follow?"""
 
     q: Text = Field(description="one line")
@@ -60,6 +79,20 @@ class AlternativesRequest(Message):
     alternatives: int = Field(8, ge=1, le=50, description="how many to return")
     api_key: Text = ""
     run: Text | None = Field(None, description="default: the first")
+
+
+class DetectRequest(Request):
+    """A text: in which language is it?"""
+
+    q: Text | list[Text]
+    api_key: Text = ""
+
+
+class Detection(Message):
+    """A language that a text may be in."""
+
+    confidence: int = Field(description="percent; 0: it is in none that the runs know")
+    language: str = Field(description="language code")
 
 
 class Word(Message):
@@ -113,6 +146,9 @@ class TranslateAnswer(Message):
 
     translatedText: str | list[str]  # noqa: N815 - the name in LibreTranslate's answers
     alternatives: list[str] | list[list[str]] | None = None
+    detectedLanguage: Detection | list[Detection] | None = Field(  # noqa: N815
+        None, description="if `source` is auto; of all texts together"
+    )
     run: str
     lines: list[LineDetails] | None = Field(None, description="of all texts; only with details")
 
@@ -142,11 +178,11 @@ class Run(Message):
 
 
 class Language(Message):
-    """A source language, as LibreTranslate lists it."""
+    """A language, as LibreTranslate lists it."""
 
     code: str
-    name: str
-    targets: list[str] = Field(description="language codes")
+    name: str = Field(description="in English")
+    targets: list[str] = Field(description="language codes; none: it is only a target")
 
 
 class Health(Message):

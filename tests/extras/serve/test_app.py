@@ -18,7 +18,7 @@ from fastapi.testclient import TestClient
 
 from nmt.decoding.forced import score_pairs
 from nmt.decoding.translator import Translation, Translator
-from nmt.extras.serve import app as module
+from nmt.extras.serve import guard as module
 from nmt.extras.serve.answers import MIN_PROBABILITY, ServedRun, find_alternatives, group_words
 from nmt.extras.serve.app import create_app
 from nmt.extras.serve.schemas import AlternativesAnswer, TranslateAnswer
@@ -118,16 +118,6 @@ def test_the_alternatives_for_a_word(client: TestClient) -> None:
     assert len({*texts}) == len(texts)
 
 
-def test_clients_of_libretranslate(client: TestClient) -> None:
-    """They send all their fields."""
-    fields = {"q": DOG, "source": "en", "target": "de", "format": "text", "api_key": ""}
-    expected = client.post("/translate", json={"q": DOG, "alternatives": 1}).json()
-    assert client.post("/translate", json={**fields, "alternatives": 1}).json() == expected
-    auto = {**fields, "alternatives": "1", "source": "auto"}
-    assert client.post("/translate", json=auto).json() == expected
-    assert client.get("/languages").json() == [{"code": "en", "name": "en", "targets": ["de"]}]
-
-
 def test_what_there_is(client: TestClient) -> None:
     runs = [
         {"name": name, "source": "en", "target": "de", "translations": 5}
@@ -137,7 +127,15 @@ def test_what_there_is(client: TestClient) -> None:
     health = client.get("/health")
     assert (health.status_code, health.json()["status"]) == (200, "ok")
     paths = client.get("/openapi.json").json()["paths"]
-    assert set(paths) == {"/translate", "/alternatives", "/runs", "/languages", "/health"}
+    assert set(paths) == {
+        "/translate",
+        "/alternatives",
+        "/detect",
+        "/runs",
+        "/languages",
+        "/frontend/settings",
+        "/health",
+    }
     statuses = set(paths["/translate"]["post"]["responses"])
     assert statuses == {"200", "default"}
 
@@ -224,6 +222,7 @@ def test_invalid_requests(
         (b'{"q":', 400, "the body is not JSON: Expecting value"),
         (b"\xff", 400, "There was an error parsing the body"),
         (b"[" * 9000, 400, "There was an error parsing the body"),
+        (b'{"q": null}', 422, "q: Field required"),
         (b'["q"]', 422, "the body must be a JSON object, sent as application/json"),
         (b"", 422, "the body must be a JSON object, sent as application/json"),
         (b'{"q": "\\ud800"}', 422, "q: Value error, 'utf-8' codec can't encode"),

@@ -1,0 +1,169 @@
+"""What every request passes first: where it comes from, how large it is, and forms become JSON."""
+
+import asyncio
+import base64
+import json
+import re
+from collections.abc import Iterator, Mapping
+from email.parser import HeaderParser
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+SECURITY_HEADERS = {
+    # The page loads nothing from elsewhere, and no other page can show it or send forms to it.
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+MAX_FIELDS = 1000  # of a form
+BODY_SECONDS = 10.0  # to send the body of a request
+ERROR_HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}  # by status
+
+
+def error_response(status: int, text: str) -> JSONResponse:
+    """An error as JSON: one line."""
+    return JSONResponse({"error": text}, status, ERROR_HEADERS.get(status))
+
+
+class Guard:
+    """ASGI middleware: checks where a request comes from, and reads its body, within limits. The
+    application sees JSON where a client has sent a form.
+
+    Args:
+        hosts: names that the header Host may have, without port; None: any.
+        max_body: bytes; for a path in `max_bodies` those.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        hosts: frozenset[str] | None,
+        max_body: int,
+        max_bodies: Mapping[str, int],
+    ) -> None:
+        self.app, self.hosts, self.max_body, self.max_bodies = app, hosts, max_body, max_bodies
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(SECURITY_HEADERS)
+            await send(message)
+
+        try:
+            headers = Headers(scope=scope)
+            host, origin = headers.get("host", ""), headers.get("origin")
+            name = re.sub(r":\d*$", "", host.lower()).removeprefix("[").removesuffix("]")
+            if self.hosts is not None and name not in self.hosts:
+                # An attacker's name server may resolve a name of a web page to this machine.
+                names = ", ".join(sorted(self.hosts))
+                raise HTTPException(
+                    403, f"the header Host is {host!r}; this server has only the names {names}"
+                )
+            if origin is not None and origin.partition("://")[2] != host:
+                raise HTTPException(
+                    403, f"the request comes from a page of {origin}, not of this server"
+                )
+            kind = headers.get("content-type", "")
+            is_form = kind.startswith(FORMS)
+            if scope["method"] == "POST" or is_form:
+                body = await self._read_body(receive, self.max_bodies.get(scope["path"]))
+                if is_form and not body.lstrip().startswith(b"{"):  # curl calls JSON a form
+                    fields = form_fields(kind, body, scope["query_string"])
+                    if scope["method"] == "POST":
+                        body = json.dumps(fields).encode()
+                        MutableHeaders(scope=scope)["content-type"] = "application/json"
+                    else:  # libretranslatepy asks for the languages with a form
+                        scope["query_string"] = urlencode(fields, doseq=True).encode()
+                receive = _received(body, receive)
+        except HTTPException as error:
+            response = error_response(error.status_code, error.detail)
+            await response(scope, receive, send_with_headers)
+            return
+        await self.app(scope, receive, send_with_headers)
+
+    async def _read_body(self, receive: Receive, limit: int | None) -> bytes:
+        """Raises: HTTPException if the body is too large, or takes too long."""
+        limit = limit or self.max_body
+        body, is_complete = bytearray(), False
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                while not is_complete:
+                    message = await receive()
+                    body += message.get("body", b"")
+                    is_complete = not message.get("more_body", False)  # or the client is gone
+                    if len(body) > limit:
+                        raise HTTPException(
+                            413, f"the request is larger than {limit:,} bytes; split it"
+                        )
+        except TimeoutError:
+            raise HTTPException(
+                408, f"the body of the request was not complete after {BODY_SECONDS:.0f} s"
+            ) from None
+        return bytes(body)
+
+
+def _received(body: bytes, receive: Receive) -> Receive:
+    """Another `receive`, which has the whole body already."""
+    messages: list[Message] = [{"type": "http.request", "body": body}]
+
+    async def receive_again() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return receive_again
+
+
+def form_fields(kind: str, body: bytes, query: bytes = b"") -> dict[str, Any]:
+    """The fields of a form and of a query; a list if there are several of a name.
+
+    A file is in base64, and its own name in the field `name`.
+
+    Args:
+        kind: the header Content-Type.
+
+    Raises:
+        HTTPException: it is no form.
+    """
+    try:
+        fields = parse_qsl(query.decode(), True, errors="strict", max_num_fields=MAX_FIELDS)
+        if kind.startswith("multipart"):
+            fields += _parts(kind, body)
+        else:
+            fields += parse_qsl(body.decode(), True, errors="strict", max_num_fields=MAX_FIELDS)
+    except ValueError:
+        raise HTTPException(400, "the body is no form in UTF-8, as its Content-Type says") from None
+    values: dict[str, list[str]] = {}
+    for name, value in fields:
+        values.setdefault(name, []).append(value)
+    return {name: each if len(each) > 1 else each[0] for name, each in values.items()}
+
+
+def _parts(kind: str, body: bytes) -> Iterator[tuple[str, str]]:
+    """Name and value of each part (RFC 7578). Raises: ValueError."""
+    boundary = HeaderParser().parsestr(f"Content-Type: {kind}").get_boundary("")
+    _, *parts, end = (b"\r\n" + body).split(f"\r\n--{boundary}".encode(), MAX_FIELDS)
+    if not boundary or not end.startswith(b"--"):
+        raise ValueError
+    for part in parts:
+        head, _, content = part.partition(b"\r\n\r\n")
+        headers = HeaderParser().parsestr(head.decode().strip())
+        name, file = headers.get_param("name", "", "content-disposition"), headers.get_filename()
+        if file is None:
+            yield str(name), content.decode()
+        else:
+            yield str(name), base64.b64encode(content).decode()
+            yield "name", file

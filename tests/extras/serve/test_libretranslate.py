@@ -1,0 +1,161 @@
+"""The API as LibreTranslate's clients use it: forms, languages, detection."""
+
+import base64
+import http.client
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+pytest.importorskip("fastapi", reason="needs nmt[serve]")
+
+from fastapi.testclient import TestClient
+
+from nmt.extras.serve.answers import ServedRun
+from nmt.extras.serve.guard import form_fields
+from tests.extras.serve.conftest import serving
+from tests.extras.serve.test_app import DOG, KING, TOKEN, client_of, error_of
+
+HUND = "Der Hund sieht den Baum."
+FORM = "application/x-www-form-urlencoded"
+FIELDS = {"q": DOG, "source": "en", "target": "de", "format": "text", "api_key": ""}
+
+
+@pytest.fixture
+def client(served: list[ServedRun]) -> Iterator[TestClient]:
+    with client_of(served, characters=200) as client:
+        yield client
+
+
+def multipart(**parts: str | tuple[str, bytes]) -> dict[str, Any]:
+    """The body of a form, and its type. A file has a name and a content."""
+    body = b""
+    for name, value in parts.items():
+        file, content = ("", value.encode()) if isinstance(value, str) else value
+        of_file = f'; filename="{file}"\r\nContent-Type: application/octet-stream' if file else ""
+        head = f'--=x\r\nContent-Disposition: form-data; name="{name}"{of_file}\r\n\r\n'
+        body += head.encode() + content + b"\r\n"
+    return {
+        "content": body + b"--=x--\r\n",
+        "headers": {"content-type": 'multipart/form-data; boundary="=x"'},
+    }
+
+
+def test_all_its_fields_as_json_or_as_a_form(client: TestClient) -> None:
+    expected = client.post("/translate", json={"q": DOG, "alternatives": 1}).json()
+    for fields in (FIELDS, {**FIELDS, "format": "", "api_key": None, "source": None}):
+        answer = client.post("/translate", json={**fields, "alternatives": 1}).json()
+        assert answer == expected
+    detected = {**expected, "detectedLanguage": {"confidence": 100, "language": "en"}}
+    auto = {**FIELDS, "alternatives": "1", "source": "auto"}
+    assert client.post("/translate", json=auto).json() == detected
+    assert client.post("/translate", data=auto).json() == detected
+    assert client.post("/translate", **multipart(**auto)).json() == detected
+    assert client.post("/translate", params=auto, headers={"content-type": FORM}).json() == detected
+
+
+def test_texts_of_a_form_are_a_list(client: TestClient) -> None:
+    expected = client.post("/translate", json={"q": [DOG, KING]}).json()
+    assert client.post("/translate", data={"q": [DOG, KING]}).json() == expected
+    several = client.post("/translate", data={**FIELDS, "q": [DOG, KING], "source": "auto"}).json()
+    assert several["detectedLanguage"] == [{"confidence": 100, "language": "en"}] * 2
+
+
+def test_lines_of_a_form_end_as_in_forms(client: TestClient) -> None:
+    expected = client.post("/translate", json={"q": f"{DOG}\n{KING}"}).json()
+    assert client.post("/translate", data={"q": f"{DOG}\r\n{KING}"}).json() == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "status", "text"),
+    [
+        (FORM, b"q=%ff", 400, "the body is no form in UTF-8, as its Content-Type says"),
+        (FORM, b"a=&" * 2000, 400, "the body is no form in UTF-8, as its Content-Type says"),
+        (FORM, b"x=a&q=b", 422, "x: Extra inputs are not permitted"),
+        (FORM, b"target=de", 422, "q: Field required"),
+        (FORM, b'{"q": "a"}', 422, "the body must be a JSON object, sent as application/json"),
+        ("multipart/form-data", b"--x\r\n", 400, "the body is no form in UTF-8"),
+        ("multipart/form-data; boundary=x", b"--x\r\n\r\nq", 400, "the body is no form in UTF-8"),
+        ("multipart/form-data; boundary=x", b"", 400, "the body is no form in UTF-8"),
+    ],
+)
+def test_invalid_forms(client: TestClient, kind: str, body: bytes, status: int, text: str) -> None:
+    response = client.post("/translate", content=body, headers={"content-type": kind})
+    assert (response.status_code, error_of(response)[1][: len(text)]) == (status, text)
+
+
+def test_a_file_stays_as_it_is() -> None:
+    content = bytes(range(256)) + b"\r\n--=\r\n\r\n--=\r--=x\n--=x\r\n"
+    form = multipart(file=("Grüße.docx", content), source="en")
+    fields = form_fields(form["headers"]["content-type"], form["content"])
+    assert {**fields, "file": ""} == {"file": "", "name": "Grüße.docx", "source": "en"}
+    assert base64.b64decode(fields["file"]) == content
+
+
+def test_the_python_client_with_a_token(served: list[ServedRun]) -> None:
+    """libretranslatepy sends forms, also to ask for the languages."""
+    with serving(served, {}, token=TOKEN) as address:
+
+        def ask(method: str, path: str, **fields: str) -> Any:
+            host = address.removeprefix("http://")
+            with closing(http.client.HTTPConnection(host, timeout=20)) as connection:
+                body = urlencode({**fields, "api_key": TOKEN})
+                connection.request(method, path, body, {"content-type": FORM})
+                return json.loads(connection.getresponse().read())
+
+        languages = [
+            {"code": "en", "name": "English", "targets": ["de"]},
+            {"code": "de", "name": "German", "targets": []},
+        ]
+        assert ask("GET", "/languages") == languages
+        assert ask("POST", "/detect", q=HUND)[0] == {"confidence": 100, "language": "de"}
+        expected = served[0].translator.translate([DOG])[0].text
+        answer = ask("POST", "/translate", q=DOG, source="en", target="de")
+        assert answer["translatedText"] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "languages"),
+    [
+        (DOG, ["en"]),
+        (HUND, ["de"]),
+        ([DOG, KING], ["en"]),
+        ("Собака спит.", []),
+        ("", []),
+        ("1", []),
+    ],
+)
+def test_detection(client: TestClient, text: str, languages: list[str]) -> None:
+    found = client.post("/detect", json={"q": text}).json()
+    assert [each["language"] for each in found if each["confidence"] >= 50] == languages
+    assert found  # clients take the first
+
+
+def test_the_detected_language_chooses_the_run(served: list[ServedRun]) -> None:
+    first, second = served
+    back = first.info.model_copy(update={"name": "back", "source": "de", "target": "en"})
+    translator = second.translator
+    reverse = object.__new__(type(translator))
+    reverse.__dict__.update(
+        translator.__dict__,
+        tokenizers=translator.tokenizers[::-1],
+        vocabularies=translator.vocabularies[::-1],
+    )
+    runs = [first, replace(second, info=back, translator=reverse)]
+    with client_of(runs) as client:
+        for text, name in ((DOG, "run"), (HUND, "back")):
+            assert (
+                client.post("/translate", json={"q": text, "source": "auto"}).json()["run"] == name
+            )
+            assert client.post("/translate", json={"q": text}).json()["run"] == "run"
+
+
+def test_its_limits_are_those_of_translations(client: TestClient) -> None:
+    text = "201 characters; a request has at most 200; split it"
+    assert error_of(client.post("/detect", data={"q": "x" * 201})) == (413, text)
+    settings = client.get("/frontend/settings").json()
+    assert (settings["charLimit"], settings["keyRequired"]) == (200, False)
