@@ -30,7 +30,7 @@ COMMANDS = {
 OLD_NAMES = {"show": "inspect", "check": "doctor", "average": "average", "reproduce": "reproduce"}
 EXTRA = Extra(
     commands={
-        "runs": Command("Results", "Show, list, check, average and reproduce runs.", ""),
+        "runs": Command("Results", "Show, list, check, average, calibrate and reproduce runs.", ""),
         **{f"runs {name}": Command("Commands", *row) for name, row in COMMANDS.items()},
         **{old: Command("", *COMMANDS[name], hidden=True) for name, old in OLD_NAMES.items()},
     }

@@ -44,6 +44,7 @@ RUN_FILES = (
     CHECKSUMS_FILE,
     *(f"{side}.{ending}" for side in SIDES for ending in ("vocab.txt", "spm.model")),
     "lexicon.tsv",
+    "confidence.json",
     PROVENANCE_FILE,
     f"{EVALUATION_FOLDER}/{HISTORY_FILE}",
     CARD_FILE,
