@@ -1,10 +1,11 @@
 """The confidence in a translation: how probable it is that the translation is good."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import exp, log1p
 from pathlib import Path
+from typing import Any
 
 from nmt.config.schema import Config
 from nmt.decoding.translator import Translation
@@ -74,6 +75,24 @@ def load(run: Path, config: Config) -> Confidence | None:
     confidence, *fitted_to = read(run / CONFIDENCE_FILE)
     fits = fitted_to == [find_checkpoint(run).name, config.decoding.search]
     return confidence if fits else None
+
+
+def marked_for_reading(translation: Translation, least: float) -> Translation:
+    """With the fact whether a person should read it, and if so, with a warning."""
+    is_low = translation.facts["confidence"] < least
+    warning = f"the confidence is below {least:g}; a person should read the translation"
+    return replace(
+        translation,
+        facts={**translation.facts, "read": is_low},
+        warnings=(*translation.warnings, *([warning] if is_low else [])),
+    )
+
+
+def of_sentences(sentences: Sequence[Translation]) -> dict[str, Any]:
+    """The facts of a text about its confidence, from those of its sentences: the lowest one."""
+    found = [each.facts for each in sentences if "confidence" in each.facts]
+    lowest = min(found, key=lambda facts: facts["confidence"], default={})
+    return {key: value for key, value in lowest.items() if key in ("confidence", "read")}
 
 
 def files(run: Path) -> Iterator[tuple[str, Callable[[], object]]]:

@@ -1,14 +1,30 @@
 """The options of `nmt translate` for texts."""
 
 from dataclasses import dataclass
+from typing import Annotated
+
+import typer
 
 from nmt.commands.translate import Document, OutputOptions
 from nmt.decoding.translator import Translator
+from nmt.errors import ConfigError
 
 
 @dataclass(frozen=True)
 class TextOptions:
     """How to treat texts: a field for each option."""
+
+    least_confidence: Annotated[
+        float | None,
+        typer.Option(
+            "--least-confidence",
+            min=0,
+            max=1,
+            help="Mark translations for a person to read that are less probably good than this; "
+            "`nmt runs calibrate` measures it.",
+            metavar="P",
+        ),
+    ] = None
 
     def check(self, options: OutputOptions) -> None:
         """Raises: typer.BadParameter if options do not go together."""
@@ -18,7 +34,12 @@ class TextOptions:
         return None
 
     def wrap(self, translator: Translator) -> Translator:
-        """A translator of texts."""
+        """A translator of texts. Raises: ConfigError: the run has no confidence."""
         from nmt.extras.texts.translator import TextTranslator
 
-        return TextTranslator.of(translator)
+        if self.least_confidence is not None and translator.confidence is None:
+            raise ConfigError(
+                "--least-confidence: the run has no confidence for its checkpoint and "
+                "decoding.method; run `nmt runs calibrate RUN` first"
+            )
+        return TextTranslator.of(translator, least_confidence=self.least_confidence)

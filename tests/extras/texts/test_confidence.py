@@ -9,7 +9,7 @@ import pytest
 
 from nmt.decoding.translator import Translation
 from nmt.extras.texts.calibrate import auc, fit
-from nmt.extras.texts.confidence import Confidence
+from nmt.extras.texts.confidence import Confidence, of_sentences
 from tests import toy
 from tests.conftest import Run
 
@@ -119,3 +119,41 @@ def test_a_bundle_carries_it(own: Path, nmt: Run, tmp_path: Path) -> None:
     bundle = tmp_path / "a.nmt"
     assert nmt("share", "bundle", own, "-o", bundle).status == 0
     assert "confidence" in json.loads(nmt("translate", "--json", "--run", bundle, SENTENCE).out)
+
+
+def test_least_confidence_marks_lines(own: Path, nmt: Run) -> None:
+    record = json.loads((own / "confidence.json").read_text(encoding="utf-8"))
+    del record["checksum"]
+    # Longer sources are better here: five words and a full stop are enough.
+    features = {"mean_log_prob": (0.0, -9.0, 0.0), "log_src_length": (9.0, 0.0, 9.0)}
+    record |= {"constant": -9 * np.log(6.5), "features": features}
+    (own / "confidence.json").write_text(json.dumps(record), encoding="utf-8")
+    words = ("translate", "--run", own, "--least-confidence", "0.6")
+    stdin = f"{SENTENCE}\nThe dog.\n\nThe king knows.\n".encode()
+    plain = nmt(*words, stdin=stdin)
+    assert plain.out == nmt("translate", "--run", own, stdin=stdin).out
+    (line,) = [line for line in plain.err.splitlines() if "confidence" in line]
+    assert (
+        line == "nmt: lines 2, 4: the confidence is below 0.6; a person should read the translation"
+    )
+    rows = [json.loads(row) for row in nmt(*words, "--json", stdin=stdin).out.splitlines()]
+    assert [row.get("read") for row in rows] == [False, True, None, True]
+    assert "the confidence is below 0.6" in rows[1]["warnings"][-1]
+
+
+def test_least_confidence_needs_a_calibrated_run(run: Path, nmt: Run) -> None:
+    result = nmt("translate", "--run", run, "--least-confidence", "0.5", SENTENCE)
+    assert result.status == 1
+    assert result.err.splitlines()[-1].endswith("run `nmt runs calibrate RUN` first")
+    assert result.out == ""
+
+
+def test_the_confidence_of_a_text_is_the_lowest_of_its_sentences() -> None:
+    facts: list[dict[str, object]] = [
+        {"confidence": 0.9, "read": False},
+        {"confidence": 0.3, "read": True},
+        {},
+    ]
+    sentences = [Translation("a", facts=each) for each in facts]
+    assert of_sentences(sentences) == {"confidence": 0.3, "read": True}
+    assert of_sentences(sentences[2:]) == {}
