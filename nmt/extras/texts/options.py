@@ -1,13 +1,15 @@
 """The options of `nmt translate` for texts."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nmt.commands.translate import Document, OutputOptions
-from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError
+
+if TYPE_CHECKING:
+    from nmt.decoding.translator import Translator
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class TextOptions:
         """None: texts are lines."""
         return None
 
-    def wrap(self, translator: Translator) -> Translator:
+    def wrap(self, translator: "Translator") -> "Translator":
         """A translator of texts. Raises: ConfigError: the run has no confidence."""
         from nmt.extras.texts.translator import TextTranslator
 
