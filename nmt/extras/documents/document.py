@@ -9,7 +9,7 @@ import codecs
 import re
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -267,31 +267,56 @@ class TextDocument:
             starts.append(min(starts[-1], segment.start))
         starts.reverse()
         yield self.content.original(0, starts[0])
-        inner: list[tuple[int, str, str]] = []  # start; what stands in the file, and what will
+        inner: list[tuple[Segment, str]] = []  # those inside the next ones, and what they become
         # The translations come first: their end, too, is reached.
         for translation, segment, following in zip(
             translations, self.segments, starts[1:], strict=False
         ):
-            marks = translation.marks
-            while inner and inner[-1][0] >= segment.start:
-                _, old, new = inner.pop()
-                marks = tuple(
-                    replace(mark, written=mark.written.replace(old, new)) for mark in marks
-                )
-            text = Marked(translation.text, marks)
+            first = len(inner)
+            while first and inner[first - 1][0].start >= segment.start:
+                first -= 1
+            changed = self._changed_marks(segment, inner[first:])
+            del inner[first:]
+            marks = (
+                replace(mark, written=changed.get(mark.written, mark.written))
+                for mark in translation.marks
+            )
+            text = Marked(translation.text, tuple(marks))
             written = self.content.original(segment.start, segment.end)
             if text != (segment.text if segment.target is None else segment.target):
                 written = self.content.with_line_ends(segment.write(text))
             if following < segment.end:  # another one has this one inside
-                old = self.content.text[segment.start : segment.end]
-                inner.append((segment.start, old, written))
+                inner.append((segment, written))
             else:
                 yield written + self.content.original(segment.end, following)
+
+    def _changed_marks(
+        self, segment: Segment, inner: Sequence[tuple[Segment, str]]
+    ) -> dict[str, str]:
+        """The marks of a segment with other segments inside: before and after their translation."""
+        changed: dict[str, str] = {}
+        end, marks = segment.start, iter(segment.text.marks)
+        for each, written in inner:
+            while each.start >= end:
+                mark = next(marks).written
+                end = self.content.text.index(mark.rstrip(), end) + len(mark)
+            old = self.content.text[each.start : each.end]
+            changed[mark] = changed.get(mark, mark).replace(old, written)
+        return changed
 
 
 def line_at(text: str, position: int) -> int:
     """The number of the line of a character, from 1."""
     return text.count("\n", 0, position) + 1
+
+
+def joined(text: Marked, escape: Callable[[str], str]) -> str:
+    """A text with its markup. escape: for what is between the marks."""
+    parts, position = [], 0
+    for mark in text.marks:
+        parts += [escape(text.text[position : mark.position]), mark.written]
+        position = mark.position
+    return "".join([*parts, escape(text.text[position:])])
 
 
 def format_of(name: str) -> str | None:
