@@ -32,3 +32,12 @@ class Marked:
 
     text: str
     marks: tuple[Mark, ...] = ()
+
+    @property
+    def written(self) -> str:
+        """The text with its marks in it."""
+        parts, position = [], 0
+        for mark in self.marks:
+            parts += [self.text[position : mark.position], mark.written]
+            position = mark.position
+        return "".join([*parts, self.text[position:]])

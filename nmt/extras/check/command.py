@@ -1,0 +1,100 @@
+"""`nmt check`: compares a translation with its source, without a model."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nmt.commands.options import JsonOption, to_json
+from nmt.errors import DataError
+from nmt.extras.check.findings import Text, find_all, first_difference
+from nmt.extras.documents.document import format_of, open_document
+from nmt.extras.texts.marked import Marked
+from nmt.files import explain_read_errors
+from nmt.lines import read_text_lines
+
+
+def command(
+    source: Annotated[Path, typer.Argument(help="Lines of text, or a document.", metavar="SOURCE")],
+    translation: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Its translation; not needed if SOURCE has both languages (po, xliff).",
+            metavar="[TRANSLATION]",
+        ),
+    ] = None,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="Of the files, or lines. Default: as their suffixes say.",
+            metavar="NAME",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print what was found. Exit status 1 if anything was.
+
+    Raises:
+        DataError: a file cannot be read, or one has more texts than the other.
+    """
+    texts, name = read_texts(source, translation, format_), translation or source
+    findings = [*find_all(texts)]
+    if as_json:
+        rows = [
+            {
+                "file": str(name),
+                "line": each.text.line,
+                "kind": each.kind,
+                "problem": each.problem,
+                "source": each.text.source.written,
+                "translation": each.text.translation.written,
+            }
+            for each in findings
+        ]
+        print(to_json(rows))
+    else:
+        for each in findings:
+            print(f"{name}, line {each.text.line}: {each.problem}")
+        count = {0: "nothing found", 1: "1 finding"}.get(
+            len(findings), f"{len(findings):,} findings"
+        )
+        print(f"{count} in {len(texts):,} texts")
+    if findings:
+        raise typer.Exit(1)
+
+
+def read_texts(source: Path, translation: Path | None, format_: str | None) -> list[Text]:
+    """Each source with its translation. Raises: DataError: as `command`."""
+    sources = read(source, format_)
+    if translation is None:
+        if any(target is None for _, _, target in sources):
+            raise DataError(f"{source}: has one language; name its translation, too")
+        return [Text(line, text, target or Marked("")) for line, text, target in sources]
+    found = [(line, target or text) for line, text, target in read(translation, format_)]
+    if len(sources) != len(found):
+        index = first_difference([text for _, text, _ in sources], [text for _, text in found])
+        places = [
+            f"line {texts[index][0]}" if index < len(texts) else "the end"
+            for texts in (sources, found)
+        ]
+        raise DataError(
+            f"{source} has {len(sources):,} texts, {translation} {len(found):,}; they seem to "
+            f"differ from {places[0]} of the one and {places[1]} of the other on"
+        )
+    return [Text(line, src[1], text) for src, (line, text) in zip(sources, found, strict=True)]
+
+
+def read(path: Path, format_: str | None) -> list[tuple[int, Marked, Marked | None]]:
+    """The texts of a file: the number of the line, the text, and the translation if the file may
+    have one. Raises: DataError.
+    """
+    format_ = format_ or format_of(path.name) or "lines"
+    if format_ in ("lines", "txt"):
+        return [(i, Marked(line), None) for i, line in enumerate(read_text_lines(path), 1)]
+    with explain_read_errors(path):
+        document = open_document(path.read_bytes(), str(path), format_, fill_all=True)
+    return [
+        (line, each.text, each.target)
+        for line, each in zip(document.lines, document.segments, strict=True)
+    ]

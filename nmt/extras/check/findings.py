@@ -1,0 +1,117 @@
+"""What a comparison of translations with their sources finds. It needs no model."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import log
+from statistics import mean, median
+
+from nmt.decoding.items import differences, keeps_items
+from nmt.extras.texts.marked import Marked
+from nmt.text.sentences import END_MARKS, most_sentences, n_sentences
+
+MIN_CHARACTERS = 20  # of a text whose length tells something
+SLACK = 10  # characters, which count little in long texts
+MAX_RATIO = 2.0  # between the length of a translation and what is usual in its file
+FULL_LENGTH = 0.9  # of what is usual: such a translation has lost no sentence
+_TAG = re.compile(r"</?\w[^<>]*>")
+_PROBLEMS = {
+    "missing": "{} is missing",
+    "extra": "{} is not in the source",
+    "misplaced": "{} closes a tag that is not open",
+}
+
+
+@dataclass(frozen=True)
+class Text:
+    """A source and its translation. line: in the file of the translation."""
+
+    line: int
+    source: Marked
+    translation: Marked
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong with a text. kind: that of an item, or empty, untranslated, term, length or
+    sentences.
+    """
+
+    text: Text
+    kind: str
+    problem: str
+
+
+def find_all(
+    texts: Sequence[Text], missing_terms: Callable[[str, str], Iterable[str]] = lambda *_: ()
+) -> Iterator[Finding]:
+    """All findings, in the order of the texts.
+
+    Args:
+        missing_terms: the terms that are missing, from a source and its translation.
+    """
+    plain = [(_plain(text.source), _plain(text.translation)) for text in texts]
+    ratios = [len(own) / len(src) for src, own in plain if own and len(src) >= MIN_CHARACTERS]
+    usual = median(ratios) if ratios else 1.0
+    ends = [own[-1] in END_MARKS for src, own in plain if own and src and src[-1] in END_MARKS]
+    marks_ends = sum(ends) >= len(ends) / 2  # whether the target language does
+
+    def find(text: Text, source: str, own: str) -> Iterator[tuple[str, str]]:
+        if not source or not own:
+            if any(map(str.isalnum, source + own)):
+                yield "empty", "there is no translation" if source else "there is no source"
+            return
+        if source.casefold().split() == own.casefold().split() and _has_prose(source):
+            yield "untranslated", "is the same as the source"
+        for each in differences(text.source.written, text.translation.written):
+            name = f"the number {each.text}" if each.kind == "number" else each.text
+            yield each.kind, _PROBLEMS[each.problem].format(name)
+        for term in missing_terms(source, own):
+            yield "term", f"the term {term} is missing"
+        ratio = (len(own) + SLACK) / (usual * len(source) + SLACK)
+        if not 1 / MAX_RATIO <= ratio <= MAX_RATIO:
+            size = "short" if ratio < 1 else "long"
+            yield "length", f"is very {size}: {len(own)} characters for {len(source)}"
+        n, n_most = n_sentences(source), most_sentences(own)
+        if marks_ends and n_most < n and ratio < FULL_LENGTH:
+            yield "sentences", f"seems to have {n_most} of {n} sentences"
+
+    for text, pair in zip(texts, plain, strict=True):
+        yield from (Finding(text, *found) for found in find(text, *pair))
+
+
+def first_difference(sources: Sequence[Marked], translations: Sequence[Marked]) -> int:
+    """The index from which on the texts of two files belong to others, if one has more, as far as
+    lengths, items and sentences tell: where its further texts are best left out.
+    """
+    shorter, longer = sorted((sources, translations), key=len)
+    sizes = [mean(len(each.text) + 1 for each in texts) for texts in (shorter, longer)]
+    usual = sizes[1] / sizes[0]
+
+    def sums(texts: Sequence[Marked]) -> list[float]:
+        """What the first 0, 1, 2, ... pairs cost."""
+        costs = (
+            abs(log((len(one.text) + 5) / (usual * len(other.text) + 5)))
+            + (not keeps_items(one.written, other.written))
+            + (n_sentences(one.text) != n_sentences(other.text))
+            for one, other in zip(texts, shorter, strict=False)
+        )
+        return [*accumulate(costs, initial=0.0)]
+
+    as_is, moved = sums(longer), sums(longer[len(longer) - len(shorter) :])
+    return min(range(len(as_is)), key=lambda i: as_is[i] + moved[-1] - moved[i])
+
+
+def _plain(text: Marked) -> str:
+    """What a reader sees."""
+    return _TAG.sub("", text.text).strip()
+
+
+def _has_prose(text: str) -> bool:
+    """Whether it is more than names and signs: three words, of which two have no capital letters;
+    or in a script without them.
+    """
+    words = [word for word in text.split() if word.isalpha()]
+    n_caseless = sum(letter.lower() == letter.upper() for letter in filter(str.isalpha, text))
+    return (len(words) > 2 and sum(map(str.islower, words)) > 1) or n_caseless > 5

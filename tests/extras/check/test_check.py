@@ -1,0 +1,156 @@
+"""`nmt check`: what it finds, and that good translations are left in peace."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nmt.extras.check.findings import Text, find_all, first_difference
+from nmt.extras.texts.marked import Marked
+from tests.conftest import Run
+
+SOURCE = [
+    "Pay 1,250 dollars to {name} at once, please.",
+    "We walk to the lake and swim in it.",
+    "The <b>large</b> door is open today.",
+    "She came home late. Then she slept. Nobody saw her.",
+    "The old boat needs new paint before June.",
+    "Ask Anna about the bread and the butter.",
+]
+GOOD = [
+    "Bitte zahlen Sie sofort 1.250 Dollar an {name}.",
+    "Wir gehen zum See und schwimmen darin.",
+    "Die <b>große</b> Tür ist heute offen.",
+    "Sie kam spät heim. Dann schlief sie. Niemand sah sie.",
+    "Das alte Boot braucht vor dem Juni neue Farbe.",
+    "Frag Anna nach dem Brot und der Butter.",
+]
+
+
+def problems(
+    sources: list[str], translations: list[str], terms: dict[str, str] | None = None
+) -> list[tuple[int, str, str]]:
+    """(line, kind, problem) of each finding. terms: words and their translations."""
+    texts = [
+        Text(i + 1, Marked(src), Marked(tgt))
+        for i, (src, tgt) in enumerate(zip(sources, translations, strict=True))
+    ]
+
+    def missing(source: str, own: str) -> list[str]:
+        return [tgt for src, tgt in (terms or {}).items() if src in source and tgt not in own]
+
+    return [(each.text.line, each.kind, each.problem) for each in find_all(texts, missing)]
+
+
+def with_line(number: int, translation: str) -> list[str]:
+    return [*GOOD[: number - 1], translation, *GOOD[number:]]
+
+
+def test_nothing_is_found_in_good_translations() -> None:
+    assert problems(SOURCE, GOOD, {"bread": "Brot"}) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "translation", "expected"),
+    [
+        (
+            1,
+            "Bitte zahlen Sie {name} sofort 1.520 Dollar.",
+            ("number", "the number 1,250 is missing"),
+        ),
+        (1, "Bitte zahlen Sie sofort 1.250 Dollar.", ("placeholder", "{name} is missing")),
+        (2, "Wir gehen zum See und {name} darin.", ("placeholder", "{name} is not in the source")),
+        (3, "Die </b>große<b> Tür ist offen.", ("tag", "</b> closes a tag that is not open")),
+        (5, "", ("empty", "there is no translation")),
+        (5, SOURCE[4], ("untranslated", "is the same as the source")),
+        (2, "Wir gehen.", ("length", "is very short: 10 characters for 35")),
+        (2, f"{GOOD[1]} " * 3, ("length", "is very long: 116 characters for 35")),
+        (4, "Sie kam spät heim. Niemand sah sie.", ("sentences", "seems to have 2 of 3 sentences")),
+        (6, "Frag Anna nach dem Kuchen und der Butter.", ("term", "the term Brot is missing")),
+    ],
+)
+def test_found(line: int, translation: str, expected: tuple[str, str]) -> None:
+    found = problems(SOURCE, with_line(line, translation), {"bread": "Brot"})
+    assert found == [(line, *expected)]
+
+
+@pytest.mark.parametrize(
+    ("source", "translation"),
+    [
+        ("Tom Miller", "Tom Miller"),
+        ("Photo editor 2", "Photo editor 2"),
+        ("OK", "OK"),
+        ("", ""),
+        ("...", ""),
+        ("Yes.", "Ja, das stimmt."),
+        ("Wait! Stop!", "Warte, hör auf!"),
+        ("at 3 p.m. on 4/5/2027", "am 5.4.2027 um 15 Uhr"),
+    ],
+)
+def test_left_in_peace(source: str, translation: str) -> None:
+    assert problems([*SOURCE, source], [*GOOD, translation]) == []
+
+
+def test_the_usual_length_is_that_of_the_file() -> None:
+    sources = ["We saw the large house of the king by the river."] * 5
+    assert problems(sources, ["我们看见河边国王的大房子。"] * 5) == []
+
+
+def test_a_script_without_capitals_may_stay_untranslated() -> None:
+    text = "我们明天去河边散步。"
+    assert [kind for _, kind, _ in problems([text], [text])] == ["untranslated"]
+
+
+def test_a_target_language_without_end_marks_loses_no_sentences() -> None:
+    sources = ["It is late. We go home now.", "It rains. We stay inside today."]
+    assert problems(sources, ["ดึกแล้ว เรากลับบ้านกัน", "ฝนตก วันนี้เราอยู่ข้างใน"]) == []
+
+
+@pytest.mark.parametrize("lost", range(len(SOURCE)))
+def test_first_difference(lost: int) -> None:
+    sources = [Marked(text) for text in SOURCE]
+    own = [Marked(text) for text in GOOD[:lost] + GOOD[lost + 1 :]]
+    assert abs(first_difference(sources, own) - lost) <= 1
+    assert abs(first_difference(own, sources) - lost) <= 1
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_command(tmp_path: Path, nmt: Run) -> None:
+    source, good = write(tmp_path / "a.en", SOURCE), write(tmp_path / "a.de", GOOD)
+    result = nmt("check", source, good)
+    assert (result.status, result.out, result.err) == (0, "nothing found in 6 texts\n", "")
+    bad = write(tmp_path / "b.de", with_line(3, "Die große Tür ist offen."))
+    result = nmt("check", source, bad)
+    assert result.status == 1
+    assert result.out.splitlines() == [
+        f"{bad}, line 3: <b> is missing",
+        f"{bad}, line 3: </b> is missing",
+        "2 findings in 6 texts",
+    ]
+    result = nmt("check", source, bad, "--json")
+    assert result.status == 1
+    first = json.loads(result.out)[0]
+    assert {key: first[key] for key in ("line", "kind", "source")} == {
+        "line": 3,
+        "kind": "tag",
+        "source": SOURCE[2],
+    }
+
+
+def test_another_number_of_lines(tmp_path: Path, nmt: Run) -> None:
+    source = write(tmp_path / "a.en", SOURCE)
+    result = nmt("check", source, write(tmp_path / "a.de", GOOD[:3] + GOOD[4:]))
+    assert result.status == 1
+    (line,) = result.err.splitlines()
+    assert "a.en has 6 texts, " in line
+    assert "line 4 of the one and line 4 of the other" in line
+
+
+def test_one_file_of_one_language(tmp_path: Path, nmt: Run) -> None:
+    result = nmt("check", write(tmp_path / "a.en", SOURCE))
+    assert result.status == 1
+    assert "has one language; name its translation, too" in result.err
