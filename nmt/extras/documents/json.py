@@ -1,0 +1,56 @@
+"""JSON with the messages of a program."""
+
+import json
+import re
+from collections.abc import Iterator
+
+from nmt.extras.documents.document import FormatError, Segment, Skipped
+from nmt.extras.documents.messages import FORMS, HAS_FORMS, is_text, message
+from nmt.extras.texts.marked import Marked
+
+TOKEN = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:)?|[{}\[\]]')
+# Vue, Symfony and Laravel write forms of plurals as "one file | {n} files", also with the numbers
+# of each: "{0} no file|[1,5] few files". Braces may hold "|", too.
+SIDE = re.compile(r"(\s*(?:\{\d+\}|[\[\]][-\d,*Inf]+[\[\]])?)((?:[^{}|]|\{[^{}]*\}|[{}]|\|\|)+)")
+
+
+def find(text: str) -> Iterator[Segment | Skipped]:
+    """The strings that are values. Raises: FormatError."""
+    try:
+        content = json.loads(text, parse_int=str)
+    except json.JSONDecodeError as error:
+        raise FormatError(f"line {error.lineno}: is no JSON ({error.msg})") from None
+    except RecursionError:
+        raise FormatError("line 1: is nested too deeply") from None
+    values = [*content.values()] if isinstance(content, dict) else [None]
+    # Extensions of browsers have descriptions beside each message.
+    has_messages = all(isinstance(each, dict) and "message" in each for each in values)
+    is_ascii = text.isascii() and r"\u" in text
+    path, key = list[str](), ""  # of the objects and arrays around; of the value
+    for token in TOKEN.finditer(text):
+        if token[2]:
+            key = token[1]
+        elif token[0] in "{[":
+            path.append(key if token[0] == "{" else "")
+        elif token[0] in "}]":
+            key = path.pop()
+        elif any(name.startswith("@") for name in (*path, key)):
+            continue  # what ARB says about a message
+        elif not has_messages or (len(path), key) == (2, "message"):
+            yield from _value(token, ".".join(filter(None, [*path, key])), is_ascii=is_ascii)
+
+
+def _value(token: re.Match[str], name: str, *, is_ascii: bool) -> Iterator[Segment | Skipped]:
+    def write(text: str) -> str:
+        written = json.dumps(text, ensure_ascii=is_ascii)[1:-1]
+        return written.replace("/", r"\/") if r"\/" in token[1] else written
+
+    if FORMS.search(token[1]):
+        yield Skipped(token.start(), f"{name} {HAS_FORMS}")
+        return
+    sides = SIDE.finditer(token.string, *token.span(1)) if "|" in token[1] else [token]
+    for side in sides:
+        number = 1 if side is token else 2
+        value = json.loads(f'"{side[number]}"')
+        if is_text(value):
+            yield message(*side.span(number), Marked(value), write)

@@ -1,0 +1,106 @@
+"""What the messages of programs have in common, in whichever file they stand."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from nmt.extras.documents.document import Segment
+from nmt.extras.texts.marked import Mark, Marked
+
+# The messages of ICU with forms to choose from: `{n, plural, one {a file} other {# files}}`.
+FORMS = re.compile(r"\{\s*[\w.$-]+\s*,\s*(?:plural|select|selectordinal|choice)\s*,")
+HAS_FORMS = "has plural or select forms in braces; translate it by hand"
+# Values without text: colors, addresses, paths, names of files and keys, locales, dates such as
+# "DD.MM.YYYY", and half a surrogate pair.
+NO_TEXT = re.compile(
+    r"""[#][\da-fA-F]{3,8}|rgba?\(.*|[a-z][a-z\d+.-]*:\S+|(?:[.~]{0,2}/|\.)\w\S*|\S*[\\_@]\S*
+    |[a-z\d]+(?:[-./:][a-z\d]+)+|[\w-]+(?:/[\w.-]+)*\.[a-z]{2,5}|[a-z]{2,3}-[A-Z]{2}
+    |[a-z]+[A-Z][A-Za-z\d]*|\d\S*|(?=.*(?:yy|YY|MM|dd|DD|HH|hh|mm))(?:([A-Za-z])\1*(?![A-Za-z])
+    [^A-Za-z]*)+|.*[\ud800-\udfff].*""",
+    re.VERBOSE | re.DOTALL,
+)
+# The letter after it opens a menu: "_File", "E_xit", "&File"; not "user_id", "R&D", "&amp;".
+ACCELERATOR = re.compile(
+    r"""(?:(?<![^\s("'“>|-])([_&])(?=[^\W_])|\b[A-Z][a-z]*([_&])(?=[a-z]))(?!\w*[;_=])""",
+    re.VERBOSE,
+)
+# The first letter of a text that stands in no tag and no placeholder.
+FIRST_LETTER = re.compile(r"<[^<>]*>|%\(?\w+|\{[^{}]*\}|&\w+;|([^\W\d_])")
+Kind = Literal["open", "close", "empty", "item"]
+STEPS = {"open": 1, "close": -1}
+
+
+def is_text(value: str) -> bool:
+    """Whether a value has letters, and is for people."""
+    return any(map(str.isalpha, value)) and not NO_TEXT.fullmatch(value.strip())
+
+
+def joined(
+    translation: Marked, escape: Callable[[str], str] = str, marks: Iterable[Mark] = ()
+) -> str:
+    """A text with its markup. escape: for the text. marks: those that stand so in the file; others
+    are text in it.
+    """
+    raw = {mark.written for mark in marks}
+    parts, position = [], 0
+    for mark in translation.marks:
+        parts.append(escape(translation.text[position : mark.position]))
+        parts.append(mark.written if mark.written in raw else escape(mark.written))
+        position = mark.position
+    return "".join(parts) + escape(translation.text[position:])
+
+
+def nested(
+    marks: Sequence[Mark], is_alone: Callable[[Mark], bool] = lambda _: True
+) -> tuple[Mark, ...]:
+    """The same marks. Where they do not enclose each other, they only stand between words, if each
+    may stand alone.
+    """
+    depth = 0
+    for mark in marks:
+        depth += STEPS.get(mark.kind, 0)
+        if depth < 0:
+            break
+    if depth == 0:
+        return tuple(marks)
+    return tuple(
+        replace(mark, kind="empty") if mark.kind in STEPS and is_alone(mark) else mark
+        for mark in marks
+    )
+
+
+def message(
+    start: int,
+    end: int,
+    text: Marked,
+    write: Callable[[str], str],
+    target: Marked | None = None,
+    escape: Callable[[str], str] = str,
+) -> Segment:
+    """The segment of a text without the white space around it and the mark of its accelerator.
+
+    Args:
+        write: from the whole text, with its markup, to what stands in the file.
+        escape: for the characters of the text.
+    """
+    if text.marks:
+        return Segment(
+            start, end, text, lambda other: write(joined(other, escape, text.marks)), target
+        )
+    body = text.text.strip()
+    lead = text.text[: len(text.text) - len(text.text.lstrip())]
+    tail = text.text[len(lead) + len(body) :]
+    found = [*ACCELERATOR.finditer(body)]
+    letter = (found[0][1] or found[0][2]) if len(found) == 1 else ""
+    has_one = letter and body.replace("&&", "").count(letter) == 1
+    source = body.replace(letter, "", 1) if has_one else body
+
+    def written(translation: Marked) -> str:
+        content = joined(translation).replace("&", "&&" if "&&" in body else "&")
+        first = next((each for each in FIRST_LETTER.finditer(content) if each[1]), None)
+        if has_one and first:
+            content = content[: first.start()] + letter + content[first.start() :]
+        return write(escape(f"{lead}{content}{tail}"))
+
+    return Segment(start, end, Marked(source.replace("&&", "&")), written, target)

@@ -1,0 +1,136 @@
+"""Message catalogs of gettext: PO files and their templates, POT."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from nmt.extras.documents.document import FormatError, Segment, Skipped, line_at
+from nmt.extras.documents.messages import FORMS, HAS_FORMS, message
+from nmt.extras.texts.marked import Marked
+
+QUOTED = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
+PIECE = re.compile(
+    r"[ \t]*(?:#(?P<comment>.*)|(?P<key>[a-z_]+(?:\[\d+\])?)\s*"
+    rf"(?P<text>{QUOTED}(?:\s*{QUOTED})*))?[ \t]*(?:\n|\Z)"
+)
+ESCAPED = dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True)) | {'"': '"', "\\": "\\"}
+ESCAPES = str.maketrans({char: f"\\{name}" for name, char in ESCAPED.items()})
+LINE = re.compile(r"[^\n]*\n|[^\n]+")
+WORDS = re.compile(r".{0,75}\S(?:\s+|\Z)|\S+\s*|\s+", re.DOTALL)  # that fit on a line of gettext
+WIDTH = 80
+HAS_NO_NUMBER = "has no number of plural forms (nplurals in its header); add it, and the forms"
+
+
+@dataclass
+class Entry:
+    """A message.
+
+    Attributes:
+        flags: where the comment with its flags begins, after the `#`; None without one.
+        place: where such a comment belongs.
+        is_fuzzy: whether the translation is not final.
+        texts: of msgid, msgid_plural, msgctxt, msgstr, msgstr[0], ...
+        spans: where these stand, from the first quotation mark to the last.
+    """
+
+    flags: int | None = None
+    place: int | None = None
+    is_fuzzy: bool = False
+    texts: dict[str, str] = field(default_factory=dict)
+    spans: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def source(self) -> str:
+        return self.texts.get("msgid", "")
+
+    @property
+    def forms(self) -> list[str]:
+        """The keys of its translations, in order."""
+        return [key for key in self.texts if key.startswith("msgstr")]
+
+
+def entries(text: str) -> Iterator[Entry]:
+    """All messages, the header too, which has an empty source. Raises: FormatError."""
+    entry, position = Entry(), 0
+    while position < len(text):
+        piece = PIECE.match(text, position)
+        if piece is None:
+            raise FormatError(f"line {line_at(text, position)}: is not of a message catalog")
+        comment, key = piece["comment"], piece["key"] or ""
+        if entry.forms and (comment is not None or (key and not key.startswith("msgstr"))):
+            yield entry
+            entry = Entry()
+        if comment is not None and comment.startswith("~"):  # obsolete, as the comments before it
+            entry = Entry()
+        elif comment is not None and comment.startswith(","):
+            entry.flags = piece.start("comment")
+            entry.is_fuzzy |= "fuzzy" in comment
+        elif entry.place is None and (key or (comment or "").startswith("|")):
+            entry.place = position
+        if key:
+            raw = "".join(each[1:-1] for each in re.findall(QUOTED, piece["text"]))
+            entry.texts[key] = re.sub(r"\\(.)", lambda found: ESCAPED.get(found[1], found[0]), raw)
+            entry.spans[key] = piece.span("text")
+        position = piece.end()
+    if entry.forms:
+        yield entry
+
+
+def find(text: str) -> Iterator[Segment | Skipped]:
+    """The sources; a translation is marked as fuzzy."""
+    # The header of a template names no encoding: the first translation brings it.
+    n_forms, charset = 0, None
+    for entry in entries(text):
+        if not entry.source:
+            header = entry.texts.get("msgstr", "")
+            number = re.search(r"nplurals\s*=\s*(\d+)", header)
+            n_forms = int(number[1]) if number else 0
+            start, end = entry.spans.get("msgstr", (0, 0))
+            charset = re.compile("charset=(CHARSET)").search(text, start, end)
+            continue
+        if entry.place is None or entry.source.isspace():
+            continue
+        if FORMS.search(entry.source):
+            yield Skipped(entry.place, HAS_FORMS)
+            continue
+        if "msgid_plural" in entry.texts and not n_forms:
+            yield Skipped(entry.place, HAS_NO_NUMBER)
+        # Where only some forms are translated, those before them stay as they are.
+        forms = entry.forms
+        n_done = next((i for i, key in enumerate(forms) if not entry.texts[key]), 0)
+        for key in forms[n_done:]:
+            is_one = key in ("msgstr", "msgstr[0]") and not (n_forms == 1 and len(forms) == 1)
+            source = "msgid" if is_one or "msgid_plural" not in entry.texts else "msgid_plural"
+            start, before = entry.spans[key][0], ""
+            if key == forms[n_done] and not entry.is_fuzzy:
+                start = entry.place if entry.flags is None else entry.flags
+                before = "#, fuzzy\n" if entry.flags is None else ", fuzzy"
+            before += text[start : entry.spans[key][0]]
+            if charset:
+                before, start = f"UTF-8{text[charset.end() : start]}{before}", charset.start(1)
+                charset = None
+            missing = range(len(forms), n_forms) if key == forms[-1] and len(forms) > 1 else ()
+
+            def write(
+                translation: str,
+                before: str = before,
+                like: str = text[slice(*entry.spans[source])],
+                missing: range | tuple[()] = missing,
+            ) -> str:
+                quoted = _quoted(translation, like)
+                return before + quoted + "".join(f"\nmsgstr[{i}] {quoted}" for i in missing)
+
+            target = Marked(entry.texts[key])
+            yield message(start, entry.spans[key][1], Marked(entry.texts[source]), write, target)
+
+
+def _quoted(text: str, like: str) -> str:
+    """As gettext writes it: on one line if it fits. like: a text of the file, which may have longer
+    lines.
+    """
+    lines, width = LINE.findall(text), max(map(len, like.split("\n")))
+    if width <= WIDTH:
+        lines = [words for line in lines for words in WORDS.findall(line)]
+    lines = [f'"{line.translate(ESCAPES)}"' for line in lines or [""]]
+    fits = len(lines) == 1 and len(lines[0]) <= max(width, WIDTH - len("msgstr[0] "))
+    return "\n".join(lines if fits else ['""', *lines])
