@@ -102,7 +102,8 @@ def test_lines_are_as_long_as_those_of_gettext() -> None:
     sentence = "This sentence is long enough for a second line of the file, as everybody can see."
     catalog = f'{HEADER}msgid "Short"\nmsgstr ""\n'
     assert into(sentence)("x.po", catalog).endswith(
-        'msgstr ""\n"This sentence is long enough for a second line of the file, as everybody can "\n'
+        'msgstr ""\n'
+        '"This sentence is long enough for a second line of the file, as everybody can "\n'
         '"see."\n'
     )
     # A file whose lines are not divided keeps that style.

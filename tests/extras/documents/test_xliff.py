@@ -17,7 +17,8 @@ START = """<?xml version="1.0" encoding="UTF-8"?>
     <body>
 """
 END = "    </body>\n  </file>\n</xliff>\n"
-SECOND = """<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en" trgLang="de">
+SECOND = """\
+<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en" trgLang="de">
   <file id="f1">
     <unit id="u1">
       <notes><note>A note</note></notes>
