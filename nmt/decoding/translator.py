@@ -230,7 +230,7 @@ class Translator:
         searched = []
         for i in first.values():
             if sources[i] and not prefix_ids[i] and texts[i] in self._wordless:
-                results[i] = [_copy(texts[i], sources[i])]
+                results[i] = [copy_of(texts[i], sources[i])]
             elif sources[i]:
                 searched.append(i)
         n_hypotheses, key = _n_hypotheses(self.options, n)
@@ -318,7 +318,7 @@ class Translator:
         )
 
 
-def _copy(text: str, tokens: Sequence[str]) -> Translation:
+def copy_of(text: str, tokens: Sequence[str]) -> Translation:
     """The text as its own translation, each token aligned with itself."""
     size = len(tokens) + 1
     return Translation(

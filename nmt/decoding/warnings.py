@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from math import log
 
 from nmt.decoding.forced import ScoredPair
+from nmt.decoding.frequencies import MIN_MARGIN, WordFrequencies
 from nmt.decoding.items import keeps_items
 from nmt.decoding.translator import Translation, WordlessLines, has_letters
 from nmt.decoding.unknown_words import UNKNOWN
 from nmt.text.sentences import END_MARKS, most_sentences, n_sentences
 from nmt.text.tokenizers import Tokenizer
-from nmt.text.vocabulary import UNK, Vocabulary
+from nmt.text.vocabulary import Vocabulary
 
 SOURCE_CUT, OUTPUT_CUT, REPEATING = "source cut", "output cut", "output repeats"
 TARGET_LANGUAGE, ALL_UNKNOWN, MOSTLY_UNKNOWN = (
@@ -56,9 +56,6 @@ DESCRIPTIONS: Mapping[str, str] = {
 MAX_CHARACTERS = 400  # of a source, to guess its language
 MIN_WORDS = 3  # of a source, to guess its language
 MIN_TARGET = 0.75  # of the words of a source, for the target language
-MIN_TITLE = 4  # words that all begin with a capital letter
-MIN_MARGIN = 1.0  # nats per word by which the source must be more probable in another form
-MIN_CAPITALS = 0.7  # of the letters of a source in capitals
 MIN_LENGTH = 0.6  # of the expected length, for a translation that lacks no sentence
 MAX_REPETITIONS = 3  # in a row
 MAX_NUMBERS = 10  # of lines in a message
@@ -79,7 +76,7 @@ class WarningChecker:
     ) -> None:
         """Both are (source, target)."""
         self._tokenizers, self._vocabularies = tokenizers, vocabularies
-        self._log_probs = [unigram_log_probs(vocabulary.counts) for vocabulary in vocabularies]
+        self._languages = [*map(WordFrequencies, tokenizers, vocabularies)]
         self._wordless = WordlessLines(*vocabularies)
         n_tokens = [sum(vocabulary.counts) for vocabulary in vocabularies]
         self._length_ratio = n_tokens[1] / max(n_tokens[0], 1)  # target tokens per source token
@@ -116,7 +113,7 @@ class WarningChecker:
         words = [token for token in translation.src_tokens if has_letters(token)]
         n_known = sum(word in self._vocabularies[0] for word in words)
         start = (translation.read or translation.source)[:MAX_CHARACTERS]
-        if self._is_in_capitals(start):
+        if self._languages[0].is_in_capitals(start):
             return [CAPITALS]
         if self._is_target_language(start):
             return [TARGET_LANGUAGE]
@@ -127,29 +124,6 @@ class WarningChecker:
         if n_known < len(words) and self._lacks_unknown_word(translation):
             return [WORD_UNKNOWN]
         return []
-
-    def _is_in_capitals(self, text: str) -> bool:
-        """Never True for scripts without case, and for acronyms, which lower case makes no more
-        probable.
-        """
-        starts = [next(filter(str.isalpha, word)) for word in text.split() if has_letters(word)]
-        n_words, is_title = len(starts), all(map(str.isupper, starts))
-        n_upper, n_lower = sum(map(str.isupper, text)), sum(map(str.islower, text))
-        is_upper = n_upper >= max(2, MIN_CAPITALS * (n_upper + n_lower))
-        if not is_upper and not (is_title and n_words >= MIN_TITLE):
-            return False
-        if n_words == 1:  # "STOP!", but neither "OK!" nor "NASA"
-            given, lower, capitalized = (
-                self._known(form, 0) == [True] for form in (text, text.lower(), text.capitalize())
-            )
-            return (lower or capitalized) and not given
-        as_lower, as_given = self._token_log_probs([text.lower(), text], 0)
-        return as_lower - as_given > MIN_MARGIN * n_words
-
-    def _known(self, text: str, side: int) -> list[bool]:
-        """Of each token with letters: whether it is in the vocabulary."""
-        tokens = filter(has_letters, self._tokenizers[side].split(text))
-        return [token in self._vocabularies[side] for token in tokens]
 
     def _lacks_unknown_word(self, translation: Translation) -> bool:
         replaced = {replacement.src_position for replacement in translation.replaced}
@@ -173,28 +147,15 @@ class WarningChecker:
         words = [word for word in text.split() if has_letters(word)]
         if len(words) < MIN_WORDS:
             return False
-        as_source, as_target = (self._token_log_probs(words, side) for side in (0, 1))
+        as_source, as_target = (language.log_probs(words) for language in self._languages)
         gains = [target - source for source, target in zip(as_source, as_target, strict=True)]
         if sum(gains) <= MIN_MARGIN * len(words):
             return False
         n_target = sum(
-            gain > 0 and all(self._known(word, 1)) for word, gain in zip(words, gains, strict=True)
+            gain > 0 and all(self._languages[1].known(word))
+            for word, gain in zip(words, gains, strict=True)
         )
         return n_target >= MIN_TARGET * len(words)
-
-    def _token_log_probs(self, texts: Sequence[str], side: int) -> list[float]:
-        """Of the tokens of each text, by their frequencies. side: 0 source, 1 target language."""
-        vocabulary, log_probs = self._vocabularies[side], self._log_probs[side]
-        all_tokens = self._tokenizers[side].split_all(texts)
-        return [sum(log_probs[index] for index in vocabulary.ids(tokens)) for tokens in all_tokens]
-
-
-def unigram_log_probs(counts: Sequence[int]) -> list[float]:
-    """Of each id, from its count in the training data."""
-    total = max(sum(counts), 1)
-    log_probs = [log(max(count, 0.5) / total) for count in counts]
-    log_probs[UNK] = min(log_probs)  # <unk> may be frequent, but each unknown word is rare
-    return log_probs
 
 
 def describe(warning: str, numbers: Sequence[int], unit: str) -> str:

@@ -1,39 +1,53 @@
-"""Counts the sentences of a text, by their ends."""
+"""Finds the sentences of a text, by their ends."""
 
 import re
 
 _CLOSING, _OPENING = "\"'’”»“)\\]", "\"'‘“„«»(\\[¿¡"
 _WIDE = "。！？｡"  # no space follows them
-END_MARKS = ".!?…।؟" + _WIDE
+END_MARKS = ".!?…।॥؟۔።" + _WIDE
 # Abbreviations before a name, of several languages; a single letter is an initial.
 _TITLE = re.compile(
     r"mrs?|ms|dr|prof|st|mt|hr|fr|sra?|jr|gen|col|lt|capt|sgt|rev|hon|gov|sen|rep|mme|mlle|dott|sig"
-    r"|ing|no|nr|vs",
+    r"|ing|no|nr|vs|fig|vol|approx|cf|ca|bzw|evtl|inkl|vgl|bspw|abb|núm|av|bd|uds?|ул|им|рис|см|пр|стр",
     re.IGNORECASE,
 )
 # The word before the end, the mark, closing marks, opening marks, the next word.
-_END = re.compile(rf"([^\W_]*)([.!?…।؟]+)([{_CLOSING}]*)\s+([{_OPENING}—–-]*\s?)(?=([^\W\d_]+))")
+_END = re.compile(rf"([^\W_]*)([.!?…।॥؟۔።]+)([{_CLOSING}]*)\s+([{_OPENING}—–-]*\s?)(?=([^\W\d_]+))")
 # No space follows: "I love you.I miss you." and "Hello!Hi!", but neither "Mr.Smith" nor "ASP.NET".
 _LOWER, _UPPER = "a-zß-ÿα-ώа-я", "A-ZÀ-ÞΑ-ΩА-Я"
 _TIGHT_END = re.compile(
     rf"(?:\b[{_LOWER}]{{2,}}\.|\w[!?])(?=[{_UPPER}](?:[{_LOWER}]+|(?<=I))(?![\w@./=-]))"
 )
 _LIST_NUMBER = re.compile(r"(?<!\S)(\d+)[.)]\s+(?=\w)")
-_WIDE_END = re.compile(rf"[{_WIDE}]+[」』）{_CLOSING}]*(?=\s*\w|\s*[「『（])")
+_WIDE_END = re.compile(rf"[{_WIDE}]+[」』）{_CLOSING}]*(?=\s*\w|\s*[「『（])(?!と|って)")
+_SPACES = re.compile(r"\s*")
 _MARKS = re.compile(rf"[{END_MARKS}]+(?=[{_CLOSING}」』）]*(?:\s|$))|[{_WIDE}]+")
 
 
-def n_sentences(text: str, *, ordinals: bool = True) -> int:
-    """How many sentences a text surely has. An end has a mark, and no lower-case letter follows;
-    abbreviations, initials, ordinals ("3. Mai") and "... I" are no ends. ordinals: whether there
-    may be some, or each number ends a sentence ("She is 3. Tom is 4."). The items of a list that
-    begins the text ("1. Milk 2. Bread") count as sentences.
+def find_ends(text: str, *, ordinals: bool = True) -> list[tuple[int, int]]:
+    """Where a sentence surely ends inside the text: (end, start of the next one), in order. An end
+    has a mark, and no lower-case letter follows; abbreviations, initials, ordinals ("3. Mai") and
+    "... I" are no ends. Each item of a list that begins the text ("1. Milk 2. Bread") is a
+    sentence. ordinals: whether there may be some, or each number ends a sentence ("She is 3. Tom is
+    4.").
     """
-    ends = [_is_end(match, ordinals) for match in _END.finditer(text)]
-    n_ends = len(_WIDE_END.findall(text)) + len(_TIGHT_END.findall(text)) + sum(ends)
-    numbers = _LIST_NUMBER.findall(text)
-    is_list = _LIST_NUMBER.match(text) and numbers == [str(i + 1) for i in range(len(numbers))]
-    return max(1 + n_ends, len(numbers) if is_list else 0)
+    found = {
+        match.end(3): match.start(4) for match in _END.finditer(text) if _is_end(match, ordinals)
+    }
+    for pattern in (_WIDE_END, _TIGHT_END):
+        for match in pattern.finditer(text):
+            found[match.end()] = _SPACES.match(text, match.end()).end()  # type: ignore[union-attr]
+    numbers = [*_LIST_NUMBER.finditer(text)]
+    if _LIST_NUMBER.match(text) and [int(each[1]) for each in numbers] == [
+        *range(1, len(numbers) + 1)
+    ]:
+        found |= {len(text[: each.start()].rstrip()): each.start() for each in numbers[1:]}
+    return sorted(found.items())
+
+
+def n_sentences(text: str, *, ordinals: bool = True) -> int:
+    """How many sentences a text surely has, see `find_ends`."""
+    return 1 + len(find_ends(text, ordinals=ordinals))
 
 
 def _is_end(match: re.Match[str], ordinals: bool) -> bool:

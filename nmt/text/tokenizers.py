@@ -96,10 +96,12 @@ class Tokenizer(ABC):
         mark: a character of tokens that tells about the spaces of the text.
         look_alike: takes its place in the text itself.
         signature: names everything that the tokens depend on.
+        language: its code, as in data.direction; "" if it is not known.
     """
 
     mark: ClassVar[str] = SPACE
     look_alike: ClassVar[str] = "_"
+    language = ""
 
     def __init__(self, config: TokenizerConfig, name: str) -> None:
         """`name`: what the tokens depend on, beside kind and case."""
@@ -281,6 +283,7 @@ def load_tokenizer(config: TokenizerConfig, language: str, side: Side, folder: P
     tokenizer: Tokenizer = TOKENIZERS[config.kind].load()(
         config, language, model_path(folder, side)
     )
+    tokenizer.language = language
     return tokenizer
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from math import exp
 
 from nmt.data.checks import guess_language
-from nmt.decoding.warnings import unigram_log_probs
+from nmt.decoding.frequencies import unigram_log_probs
 from nmt.extras.serve.schemas import Detection
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import SPECIALS, Vocabulary

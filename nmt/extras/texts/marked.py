@@ -21,6 +21,10 @@ class Mark:
     kind: Literal["open", "close", "empty", "item"]
 
 
+class Sign(Mark):
+    """A mark that is a part of the text, such as a tag in a plain line, or an emoji."""
+
+
 @dataclass(frozen=True)
 class Marked:
     """A text without its markup.

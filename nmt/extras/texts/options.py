@@ -1,5 +1,6 @@
 """The options of `nmt translate` for texts."""
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,28 @@ if TYPE_CHECKING:
 class TextOptions:
     """How to treat texts: a field for each option."""
 
+    split: Annotated[
+        bool,
+        typer.Option(
+            "--split/--no-split",
+            help="Translate each sentence of a line by itself.",
+        ),
+    ] = True
+    protect: Annotated[
+        bool,
+        typer.Option(
+            "--protect/--no-protect",
+            help="Keep placeholders, tags, addresses and numbers as they are.",
+        ),
+    ] = True
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keep",
+            help="Keep what this regular expression finds, too; may be repeated.",
+            metavar="REGEX",
+        ),
+    ] = None
     least_confidence: Annotated[
         float | None,
         typer.Option(
@@ -30,6 +53,15 @@ class TextOptions:
 
     def check(self, options: OutputOptions) -> None:
         """Raises: typer.BadParameter if options do not go together."""
+        if self.keep and not self.protect:
+            raise typer.BadParameter("--keep protects; remove --no-protect")
+        for pattern in self.keep or ():
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise typer.BadParameter(
+                    f"--keep {pattern!r}: no regular expression ({error})"
+                ) from None
 
     def open(self, options: OutputOptions) -> Document | None:
         """None: texts are lines."""
@@ -37,11 +69,12 @@ class TextOptions:
 
     def wrap(self, translator: "Translator") -> "Translator":
         """A translator of texts. Raises: ConfigError: the run has no confidence."""
-        from nmt.extras.texts.translator import TextTranslator
+        from nmt.extras.texts.translator import Settings, TextTranslator
 
         if self.least_confidence is not None and translator.confidence is None:
             raise ConfigError(
                 "--least-confidence: the run has no confidence for its checkpoint and "
                 "decoding.method; run `nmt runs calibrate RUN` first"
             )
-        return TextTranslator.of(translator, least_confidence=self.least_confidence)
+        keep = tuple(map(re.compile, self.keep or ())) if self.protect else None
+        return TextTranslator.of(translator, Settings(self.split, keep, self.least_confidence))

@@ -1,50 +1,323 @@
 """Translates texts: splits them into sentences, protects what must stay, and joins the results."""
 
+import re
 from collections.abc import Sequence
-from typing import Self
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, Self
 
-from nmt.decoding.translator import Translation, Translator
+from nmt.decoding.alignment import written_tokens
+from nmt.decoding.batch_runner import TextError
+from nmt.decoding.frequencies import WordFrequencies
+from nmt.decoding.translator import Translation, Translator, check_n_best, copy_of
+from nmt.extras.texts.capitals import is_upper, usual_case
 from nmt.extras.texts.confidence import marked_for_reading
-from nmt.extras.texts.marked import Marked
+from nmt.extras.texts.edits import Edit, apply, apply_to_tokens
+from nmt.extras.texts.joining import Translated, join
+from nmt.extras.texts.marked import Mark, Marked
+from nmt.extras.texts.passages import Passage, passage_of
+from nmt.extras.texts.sentences import sentences, writes_spaces
+from nmt.extras.texts.stand_ins import StandIn, StandIns, edits_to_one
+from nmt.extras.texts.tags import project
+from nmt.extras.texts.words import word_weights
+from nmt.text.tokenizers import Tokenizer
+
+Glossary = Any
+N_BEST = 5  # hypotheses of which one may have all stand-ins
+ATTEMPTS = 3  # with other stand-ins
+PLACED = (
+    "the model lost a placeholder, address, name or number; it now stands where it seems to "
+    "belong; check its place"
+)
 
 
-class TextTranslator(Translator):
-    """A translator of texts of any number of sentences.
+@dataclass(frozen=True)
+class Settings:
+    """How to treat texts.
 
     Attributes:
+        split: whether to translate each sentence by itself.
+        keep: finds further items; None protects none, and leaves tags to the model.
         least_confidence: translations with less get a warning, and are marked in `facts`.
     """
 
+    split: bool = True
+    keep: tuple[re.Pattern[str], ...] | None = ()
     least_confidence: float | None = None
 
-    @classmethod
-    def of(cls, translator: Translator, *, least_confidence: float | None = None) -> Self:
-        """The same model, for texts."""
-        texts = cls(
-            translator.model,
-            tokenizers=translator.tokenizers,
-            vocabularies=translator.vocabularies,
-            options=translator.options,
-            words=translator.words,
-            rankers=translator.rankers,
-            confidence=translator.confidence,
+
+@dataclass(eq=False)
+class _Sentence:
+    """A sentence on its way.
+
+    Attributes:
+        number: of its text.
+        passage: its text, items and tags. usual: the text in its usual case.
+        is_upper: whether to write the translation in capitals.
+        read: what the model reads, with `stand_ins` for the items at `places`, and without `marks`.
+        results: its translations, best first.
+    """
+
+    number: int
+    passage: Passage
+    usual: str
+    is_upper: bool
+    read: str = ""
+    stand_ins: Sequence[StandIn] = ()
+    places: Sequence[tuple[int, int]] = ()
+    marks: Sequence[Mark] = ()
+    results: list[Translated] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.take(())
+
+    def take(self, stand_ins: Sequence[StandIn]) -> None:
+        """Put stand-ins in the places of the items."""
+        edits = [
+            Edit(item.start, item.end, stand_in.source)
+            for item, stand_in in zip(self.passage.items, stand_ins, strict=False)
+        ]
+
+        def moved(place: int) -> int:
+            longer = (
+                len(each.written) - each.end + each.start for each in edits if each.end <= place
+            )
+            return place + sum(longer)
+
+        self.read, self.stand_ins = apply(self.usual, edits).text, stand_ins
+        self.places = [(moved(edit.start), moved(edit.end)) for edit in edits]
+        marks = self.passage.marks
+        self.marks = [replace(mark, position=moved(mark.position)) for mark in marks]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the model reads it as it is given."""
+        return self.passage.is_plain and self.usual == self.passage.text
+
+    def n_kept(self, translation: Translation) -> int:
+        """How many stand-ins a translation has once."""
+        return sum(len(each.places(translation.text)) == 1 for each in self.stand_ins)
+
+
+class TextTranslator(Translator):
+    """A translator of texts of any number of sentences. Several threads may use it at once.
+
+    Args:
+        sentences: translates them.
+        settings: how to treat texts.
+        glossary: terms that must be translated as it says.
+        known: of the same model; what it knows of words is taken over.
+    """
+
+    def __init__(
+        self,
+        sentences: Translator,
+        settings: Settings,
+        glossary: Glossary = None,
+        known: "TextTranslator | None" = None,
+    ) -> None:
+        super().__init__(
+            sentences.model,
+            tokenizers=sentences.tokenizers,
+            vocabularies=sentences.vocabularies,
+            options=sentences.options,
+            words=sentences.words,
+            rankers=sentences.rankers,
+            confidence=sentences.confidence,
         )
-        texts.least_confidence = least_confidence
-        return texts
+        self.sentences, self.settings, self.glossary = sentences, settings, glossary
+        if known is None:
+            self._stand_ins = StandIns(sentences)
+            self._frequencies = WordFrequencies(self.src_tokenizer, self.src_vocabulary)
+        else:
+            self._stand_ins, self._frequencies = known._stand_ins, known._frequencies
+
+    @classmethod
+    def of(
+        cls,
+        translator: Translator,
+        settings: Settings | None = None,
+        *,
+        glossary: Glossary = None,
+    ) -> Self:
+        """The same model, for texts. Of a translator of texts, what is not given stays, and nothing
+        is computed again.
+        """
+        if not isinstance(translator, TextTranslator):
+            return cls(translator, settings or Settings(), glossary)
+        settings, glossary = settings or translator.settings, glossary or translator.glossary
+        return cls(translator.sentences, settings, glossary, translator)
+
+    def translate_n_best(
+        self, texts: Sequence[str], n: int, prefixes: Sequence[str] | None = None
+    ) -> list[list[Translation]]:
+        """As of sentences. With prefixes, each text is a sentence, and nothing is protected."""
+        if prefixes is not None:
+            found = self.sentences.translate_n_best(texts, n, prefixes)
+            return [[*map(self._marked_for_reading, best)] for best in found]
+        check_n_best(n, self.options)
+        results = self._translate([Marked(text) for text in texts], n)
+        return [[translation for translation, _ in ranked] for ranked in results]
 
     def translate_marked(self, texts: Sequence[Marked]) -> list[tuple[Marked, Translation]]:
-        """The translation of each text with its markup, and all about it.
+        """The translation of each text with its markup, and all about it. `source` and `text` of a
+        `Translation` have the markup in them.
 
         Raises:
             TooLargeError: a text does not fit into memory, even alone.
         """
-        best = [
-            translations[0]
-            for translations in self.translate_n_best([each.text for each in texts], 1)
-        ]
-        return [(Marked(each.text), each) for each in best]
+        results = self._translate(texts, 1)
+        return [(marked, translation) for ((translation, marked), *_) in results]
 
-    def _judged(self, translation: Translation) -> Translation:
-        judged = super()._judged(translation)
-        least = self.least_confidence
-        return judged if least is None else marked_for_reading(judged, least)
+    def _translate(self, texts: Sequence[Marked], n: int) -> list[list[Translated]]:
+        """The n best translations of each text."""
+        all_parts = {}
+        for number, text in enumerate(texts):
+            if text not in all_parts:
+                all_parts[text] = self._parts(number, passage_of(text, self.settings.keep))
+        self._search_all([each for parts, _ in all_parts.values() for each in parts], n)
+        results = {}
+        for text, (parts, gaps) in all_parts.items():
+            ranks = range(max(len(each.results) for each in parts))
+            results[text] = [
+                self._joined(text, [each.results[: rank + 1][-1] for each in parts], gaps)
+                for rank in ranks
+            ]
+        return [results[text] for text in texts]
+
+    def _parts(self, number: int, passage: Passage) -> tuple[list[_Sentence], list[Marked]]:
+        """The sentences of a text, and what stands between their translations."""
+        text = passage.text
+        places = [(0, len(text))]
+        if self.settings.split:
+            places = sentences(passage.masked(), self.src_tokenizer.language)
+        parts = [
+            passage.part(*place, first=place == places[0], last=place == places[-1])
+            for place in places
+        ]
+        gaps = [passage.gap(end, start) for (_, end), (start, _) in pairwise(places)]
+        if writes_spaces(self.tgt_tokenizer.language):
+            # None after a line feed that is written as two signs.
+            glued = [any(mark.position == len(part.text) for mark in part.marks) for part in parts]
+            gaps = [
+                gap if gap.written or is_glued else Marked(" ")
+                for gap, is_glued in zip(gaps, glued, strict=False)
+            ]
+        else:
+            gaps = [
+                Marked("", tuple(replace(mark, position=0) for mark in gap.marks)) for gap in gaps
+            ]
+        in_capitals = self._frequencies.is_in_capitals(passage.masked(" "))
+        return [self._sentence(number, part, in_capitals) for part in parts], gaps
+
+    def _sentence(self, number: int, passage: Passage, in_capitals: bool) -> _Sentence:
+        """in_capitals: whether the whole text is."""
+        words = passage.masked(" ")
+        usual = passage.text
+        if in_capitals or self._frequencies.is_in_capitals(words):
+            usual = usual_case(passage.text, self._frequencies)
+        return _Sentence(number, passage, usual, usual != passage.text and is_upper(words))
+
+    def _search_all(self, parts: Sequence[_Sentence], n: int) -> None:
+        """Set the results of each sentence. Raises: TooLargeError."""
+        copied = [
+            part for part in parts if not part.passage.is_plain and not part.passage.has_words
+        ]
+        for part in copied:
+            written = part.passage.marked.written
+            copy = copy_of(written, self.src_tokenizer.split(written))
+            part.results = [(copy, part.passage.marked)]
+        to_translate = [part for part in parts if not part.results]
+        without_items = [part for part in to_translate if not part.passage.items]
+        for part, best in zip(without_items, self._search(without_items, n), strict=True):
+            part.results = [self._restored(part, each) for each in best]
+        pending = [part for part in to_translate if part.passage.items]
+        n_best = min(max(n, N_BEST), self.options.beam) if self.options.search == "beam" else n
+        for attempt in range(ATTEMPTS):
+            for part in pending:
+                part.take(self._stand_ins.choose(part.usual, part.passage.items, attempt))
+            failed = []
+            for part, found in zip(pending, self._search(pending, n_best), strict=True):
+                best = sorted(found, key=part.n_kept, reverse=True)  # the better ones stay first
+                is_kept = part.n_kept(best[0]) == len(part.stand_ins)
+                if is_kept or not part.results:
+                    part.results = [self._restored(part, each) for each in best[:n]]
+                if not is_kept:
+                    failed.append(part)
+            pending = failed
+
+    def _search(self, parts: Sequence[_Sentence], n: int) -> list[list[Translation]]:
+        """The n best translations of what the model reads. Raises: TooLargeError."""
+        texts = [part.read for part in parts]
+        try:
+            if self.glossary is None:
+                found = self.sentences.translate_n_best(texts, n)
+            else:
+                found = self.glossary.translate(self.sentences, texts, n)
+        except TextError as error:
+            error.index = parts[error.index].number
+            error.args = (f"text {error.index + 1} {error.reason}",)
+            raise
+        return [[*map(self._marked_for_reading, best)] for best in found]
+
+    def _marked_for_reading(self, translation: Translation) -> Translation:
+        least = self.settings.least_confidence
+        if least is None or "confidence" not in translation.facts:
+            return translation
+        return marked_for_reading(translation, least)
+
+    def _restored(self, part: _Sentence, translation: Translation) -> Translated:
+        """A translation with the items and tags of its source, and in its case."""
+        if part.is_plain:
+            return translation, Marked(translation.text)
+        src_tokenizer, tgt_tokenizer = self.tokenizers
+        weights = word_weights(translation, self.tokenizers)
+        if part.n_kept(translation) < len(part.stand_ins):
+            edits = edits_to_one(part.stand_ins, part.places, translation, weights)
+            translation = replace(
+                translation,
+                text=apply(translation.text, edits).text,
+                tokens=_edited_tokens(translation, edits, tgt_tokenizer),
+                replaced=(),
+                warnings=(*translation.warnings, PLACED),
+            )
+            weights = word_weights(translation, self.tokenizers)
+        marks = project(part.marks, translation, weights)
+        targets, sources = [*map(Edit.of, marks)], [*map(Edit.of, part.marks)]
+        for item, stand_in, place in zip(
+            part.passage.items, part.stand_ins, part.places, strict=True
+        ):
+            written = part.passage.text[item.start : item.end]
+            sources.append(Edit(*place, written, item.mark))
+            targets.append(Edit(*stand_in.places(translation.text)[0], written, item.mark))
+        case = str.upper if part.is_upper else str
+        marked = apply(translation.text, targets, case)
+        restored = replace(
+            translation,
+            source=part.passage.marked.written,
+            text=marked.written,
+            src_tokens=tuple(
+                apply_to_tokens(
+                    translation.src_tokens, translation.source, sources, src_tokenizer.join
+                )
+            ),
+            tokens=_edited_tokens(translation, targets, tgt_tokenizer),
+            replaced=(),
+            read=part.read,
+        )
+        return restored, marked
+
+    def _joined(
+        self, text: Marked, parts: Sequence[Translated], gaps: Sequence[Marked]
+    ) -> Translated:
+        """The translation of a whole text."""
+        if gaps:
+            return join(text.written, parts, gaps, self.tokenizers)
+        return parts[0]
+
+
+def _edited_tokens(
+    translation: Translation, edits: Sequence[Edit], tokenizer: Tokenizer
+) -> tuple[str, ...]:
+    tokens = written_tokens(translation)
+    return tuple(apply_to_tokens(tokens, translation.text, edits, tokenizer.join))

@@ -1,0 +1,32 @@
+"""Gives a text in CAPITALS the case that the training data has."""
+
+from nmt.decoding.frequencies import WordFrequencies
+from nmt.decoding.translator import has_letters
+
+
+def usual_case(text: str, words: WordFrequencies) -> str:
+    """Each word in the case in which it is the most frequent: lower, Capitalized or as it is given;
+    the first one with a capital letter. The length stays the same.
+    """
+    written = text.split(" ")
+    places = [place for place, word in enumerate(written) if has_letters(word)]
+    for place in places:
+        word = written[place]
+        forms = [word.lower(), _capitalized(word), word]
+        forms = [form for form in forms if len(form) == len(word)]
+        log_probs = words.log_probs(forms)
+        written[place] = forms[max(range(len(forms)), key=log_probs.__getitem__)]
+    if places and written[places[0]].islower():
+        written[places[0]] = _capitalized(written[places[0]])
+    return " ".join(written)
+
+
+def is_upper(text: str) -> bool:
+    """Whether the letters of a text, and not only the first of each word, are capitals."""
+    return sum(map(str.isupper, text)) > sum(map(str.islower, text))
+
+
+def _capitalized(word: str) -> str:
+    """In lower case, but for the first letter."""
+    first = next(index for index, letter in enumerate(word) if letter.isalpha())
+    return word[:first] + word[first].upper() + word[first + 1 :].lower()
