@@ -16,7 +16,7 @@ WordFn = Callable[[str], str | None]  # a source word -> its translation, or Non
 
 @dataclass(frozen=True)
 class Replacement:
-    """The replacement of an unknown word of the output.
+    """The replacement of a token of the output: of an unknown word, or for a glossary.
 
     Attributes:
         position: of the unknown token in the output. src_position: of the most-attended source
@@ -28,7 +28,7 @@ class Replacement:
     position: int
     src_position: int | None
     token: str
-    origin: Literal["copied", "lexicon", "left out"]
+    origin: Literal["copied", "lexicon", "left out", "glossary"]
 
 
 def replace_unknown(

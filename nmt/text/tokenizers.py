@@ -191,7 +191,9 @@ class WordTokenizer(Tokenizer):
         return words
 
     def join(self, tokens: Sequence[str]) -> str:
-        parts = [token[1:] if token.startswith(JOINER) else f" {token}" for token in tokens]
+        parts = [
+            token[1:] if token.startswith(JOINER) else f" {token}" for token in tokens if token
+        ]
         return _one_line("".join(parts))
 
 

@@ -102,16 +102,18 @@ class Word(Message):
     before: str = Field(description="what stands before it: a space, or nothing")
     token: int = Field(description="index of the first token of the word")
     probability: float = Field(description="of all its tokens, given the words before it")
-    origin: Literal["model", "lexicon", "copied"] = Field(description="not model: it was <unk>")
+    origin: Literal["model", "lexicon", "copied", "glossary"] = Field(
+        description="lexicon and copied: it was <unk>"
+    )
 
 
 class Replaced(Message):
-    """The replacement of a token `<unk>`."""
+    """The replacement of a token `<unk>`, or of one that a term takes the place of."""
 
     position: int
     src_position: int | None = Field(description="of the source token with the most attention")
     token: str
-    origin: Literal["copied", "lexicon", "left out"]
+    origin: Literal["copied", "lexicon", "left out", "glossary"]
 
 
 class TranslationDetails(Message):

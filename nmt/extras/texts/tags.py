@@ -9,8 +9,6 @@ from nmt.extras.texts.marked import Mark
 from nmt.extras.texts.words import WordWeights
 from nmt.text.tokenizers import normalize
 
-# A word that reads a word of the source nearly as much as the word that reads it most.
-NEARLY = 0.9
 # Less attention than this: "was" of one language is not "was" of another.
 NO_ATTENTION = 0.1
 Range = tuple[int, int]  # the first and the one after the last
@@ -117,18 +115,15 @@ class _Finder:
     def __init__(self, translation: Translation, weights: WordWeights) -> None:
         self.source, self.text = translation.source, translation.text
         self.src_words, self.words, self.weights = weights.source, weights.target, weights.weights
+        self.inside, self.aligned = weights.inside, weights.aligned
         self.src_signs = _are_signs(self.source, self.src_words)
         self.signs = _are_signs(self.text, self.words)
         self.has_attention = bool(self.weights.any())
-        if self.has_attention:
-            self.peaks = self.weights.argmax(1)
-            # What a word must read of its peak to be among those that read it most.
-            self.least = NEARLY * self.weights.max(0)[self.peaks]
 
     def find(self, element: _Element) -> Range:
         """The words of an element and, at least, those of the elements inside it."""
         start, end = element.span
-        first, after = self._inside(start, end)
+        first, after = self.inside(start, end)
         if start == end or first >= after:
             place = self._beside(start)
             return place, place
@@ -155,11 +150,6 @@ class _Finder:
         place = min(max(place, limits[0]), limits[1])
         return place, place
 
-    def _inside(self, start: int, end: int) -> Range:
-        """The words of the source between two characters."""
-        first = sum(stop <= start for _, stop in self.src_words)
-        return first, sum(begin < end for begin, _ in self.src_words)
-
     def _touches_left(self, position: int) -> bool:
         """Whether a word ends at this place of the source, and a space follows."""
         around = self.source[max(position - 1, 0) : position + 1]
@@ -167,7 +157,7 @@ class _Finder:
 
     def _beside(self, position: int) -> int:
         """The word of the translation before which an empty mark belongs."""
-        following = self._inside(position, position)[0]
+        following = self.inside(position, position)[0]
         if following in (0, len(self.src_words)):
             return len(self.words) if following else 0
         word = following - self._touches_left(position)
@@ -176,7 +166,7 @@ class _Finder:
 
     def _same(self, start: int, end: int) -> Range | None:
         """The same words, if the translation has them once, or as often as the source."""
-        wanted, inside = normalize(self.source[start:end]), self._inside(start, end)
+        wanted, inside = normalize(self.source[start:end]), self.inside(start, end)
         found = _occurrences(wanted, self.text, self.words)
         sources = _occurrences(wanted, self.source, self.src_words)
         if len(found) == 1:
@@ -199,14 +189,12 @@ class _Finder:
             candidates = [*range(n)]
         else:
             candidates = [word for word in range(n) if not self.signs[word]] or [*range(n)]
-        attending = [word for word in candidates if self.peaks[word] in inside]
-        nearest = max(candidates, key=lambda word: self.weights[word, first:after].sum())
-        best = [word for word in attending if self.weights[word].max() >= self.least[word]]
-        low, high = (best or [nearest])[0], (best or [nearest])[-1] + 1
+        best, reading = self.aligned(first, after, candidates)
+        low, high = best[0], best[-1] + 1
         if after - first > 1:  # one word is seldom translated by several
-            while low - 1 in attending:
+            while low - 1 in reading:
                 low -= 1
-            while high in attending:
+            while high in reading:
                 high += 1
         # Signs at the ends stay inside.
         for word in inside:

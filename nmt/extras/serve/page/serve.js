@@ -262,7 +262,8 @@ function notes({ words, complete, replaced }) {
   const texts = [];
   if (doubtful.length) texts.push(`Doubtful: ${doubtful.map((word) => `“${word.text}” ${percent(word.probability)}`).join(", ")}.`);
   const origins = { copied: "copied from the source", lexicon: "from the lexicon", "left out": "left out" };
-  for (const { token, origin } of replaced) texts.push(`Unknown word, ${origins[origin]}${token ? `: “${token}”` : ""}.`);
+  const unknown = replaced.filter(({ origin }) => origin !== "glossary");
+  for (const { token, origin } of unknown) texts.push(`Unknown word, ${origins[origin]}${token ? `: “${token}”` : ""}.`);
   if (!complete) texts.push("Cut at the maximum length.");
   return texts.length ? [make("p", { class: "notes" }, texts.join(" "))] : [];
 }

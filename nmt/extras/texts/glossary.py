@@ -1,0 +1,359 @@
+"""Terms that must be translated as a glossary says."""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from nmt.decoding.alignment import written_tokens
+from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.fast import replace_submodules
+from nmt.decoding.translator import Translation, Translator
+from nmt.decoding.unknown_words import Replacement, with_replacements
+from nmt.errors import DataError
+from nmt.extras.texts.words import WORD, sides, word_weights
+from nmt.files import MAX_TEXT_BYTES
+from nmt.lines import read_lines
+from nmt.model.interface import TranslationModel
+from nmt.model.lexical_bias import LexicalBias, Translations
+from nmt.model.seq2seq import Seq2Seq
+from nmt.text.tokenizers import JOINER, SPACE, normalize
+from nmt.text.vocabulary import EOS, PAD, UNK
+
+# p(term | each of its source words) for the lexical bias, tried in this order. Larger ones destroy
+# the sentence.
+WEIGHTS = 1, 10
+N_BEST = 5  # hypotheses among which one with all terms is looked for
+MAX_SUBWORDS = 3  # the bias does not know their order, so of longer terms it makes other words
+# Of a word of the translation, on a term: it replaces no word that reads the term less.
+MIN_ATTENTION = 0.1
+# "Hunden" is the term "Hund", but "Handy" is not "Hand".
+_ENDING = r"(?:e?[nms]|e)?"
+
+Span = tuple[int, int]  # the first character, and the one after the last
+
+
+@dataclass(frozen=True)
+class TermMatch:
+    """A term in a text: the characters from `start` up to `end`, and its translation.
+
+    is_inflected: it is not the first form that the glossary has for it.
+    """
+
+    start: int
+    end: int
+    target: str
+    is_inflected: bool
+
+    def of(self, text: str) -> str:
+        """The term as the text writes it."""
+        return text[self.start : self.end]
+
+
+class Glossary:
+    """The translation of terms."""
+
+    def __init__(self, entries: Iterable[tuple[str, str, str]]) -> None:
+        """Entries: (place for messages, source, target). Raises: DataError."""
+        self._targets: dict[tuple[str, ...], tuple[str, bool]] = {}
+        for place, forms, written in entries:
+            target = normalize(written)
+            for number, source in enumerate(forms.split("|")):
+                words = tuple(normalize(source[start:end]) for start, end in _words(source))
+                if not words or not target:
+                    raise DataError(f"{place}: a side of the term is empty")
+                # "IT" is not "it".
+                key = words if source.isupper() and len(source.strip()) > 1 else _lower(words)
+                known, _ = self._targets.setdefault(key, (target, number > 0))
+                if known != target:
+                    raise DataError(
+                        f"{place}: {source.strip()!r} has two translations, {known!r} and "
+                        f"{target!r}; keep one"
+                    )
+        self._longest = max(map(len, self._targets), default=0)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """A file of lines "source<TAB>target"; "dog|dogs" are forms of a source; # comments.
+
+        Raises:
+            DataError: the file cannot be read, or a line is no term; the message has its number.
+        """
+        entries = []
+        for number, line in enumerate(read_lines(path, max_bytes=MAX_TEXT_BYTES), 1):
+            if line.strip() and not line.startswith("#"):
+                source, *targets = line.split("\t")
+                if len(targets) != 1:
+                    raise DataError(
+                        f"{path}, line {number}: expected a term, a tab and its translation, found "
+                        f"{line!r}"
+                    )
+                entries.append((f"{path}, line {number}", source, targets[0]))
+        return cls(entries)
+
+    @classmethod
+    def of(cls, terms: Mapping[str, str]) -> Self:
+        """Source -> target. Raises: DataError if a side is empty, or forms contradict."""
+        return cls((f"glossary, {source!r}", source, terms[source]) for source in terms)
+
+    def terms_in(self, text: str) -> list[TermMatch]:
+        """The terms of a source, in their order; of overlapping ones the longest."""
+        spans = _words(text)
+        words = [normalize(text[start:end]) for start, end in spans]
+        found = []
+        for first, (start, _) in enumerate(spans):
+            for after in range(first + 1, min(first + self._longest, len(words)) + 1):
+                part = tuple(words[first:after])
+                entry = self._targets.get(part) or self._targets.get(_lower(part))
+                if entry is not None:
+                    found.append(TermMatch(start, spans[after - 1][1], *entry))
+        chosen: list[TermMatch] = []
+        for match in sorted(found, key=lambda match: match.start - match.end):
+            if all(match.end <= other.start or other.end <= match.start for other in chosen):
+                chosen.append(match)
+        return sorted(chosen, key=lambda match: match.start)
+
+    def translate(
+        self,
+        translator: Translator,
+        texts: Sequence[str],
+        n: int,
+        protected: Sequence[Collection[str]] | None = None,
+    ) -> list[list[Translation]]:
+        """As `Translator.translate_n_best`, with the terms of each sentence.
+
+        A translation that lacks terms is searched for again with a lexical bias to them; where
+        that does not help, they replace the words that belong to them. A warning of the translation
+        names each that is missing even then. Nothing else that uses the model is changed.
+
+        Args:
+            protected: for each sentence, words that stay: they are neither terms nor replaced.
+        """
+        results = Translator.translate_n_best(translator, texts, n)
+        kept = protected if protected is not None else [()] * len(texts)
+        sentences = {
+            i: _Sentence(translator, text, found)
+            for i, text in enumerate(texts)
+            if (found := [each for each in self.terms_in(text) if each.of(text) not in kept[i]])
+        }
+        for weight in WEIGHTS:
+            todo = [i for i, sentence in sentences.items() if sentence.n_short(results[i][0])]
+            model = _biased(translator.model, [sentences[i] for i in todo], weight)
+            if not todo or model is None:
+                break
+            biased = copy(translator)
+            biased.model = model
+            is_beam = translator.options.search == "beam"
+            n_best = max(n, min(N_BEST, translator.options.beam)) if is_beam else n
+            again = Translator.translate_n_best(biased, [texts[i] for i in todo], n_best)
+            for i, translations in zip(todo, again, strict=True):
+                n_short = sentences[i].n_short
+                ordered = sorted(translations, key=n_short)[:n]
+                results[i] = min(results[i], ordered, key=lambda best: n_short(best[0]))
+        for i, sentence in sentences.items():
+            results[i] = [sentence.replaced(each, kept[i]) for each in results[i]]
+        return results
+
+
+class _Sentence:
+    """A source with terms.
+
+    Attributes:
+        ids: what the model reads.
+        short: target -> the positions of its sources, and its ids, of terms for the lexical bias.
+    """
+
+    def __init__(self, translator: Translator, text: str, matches: Sequence[TermMatch]) -> None:
+        self.text, self.matches, self.tokenizers = text, matches, translator.tokenizers
+        tokens = translator.src_tokenizer.split(text)[: translator.options.max_source_tokens]
+        source, _ = sides(Translation(text, src_tokens=tuple(tokens)), self.tokenizers)
+        self.ids = tuple(translator.src_vocabulary.ids(tokens))
+        self.short: dict[str, tuple[list[int], list[int]]] = {}
+        for match in matches:
+            ids = translator.tgt_vocabulary.ids(translator.tgt_tokenizer.split(match.target))
+            if len(ids) <= MAX_SUBWORDS and UNK not in ids:
+                positions, _ = self.short.setdefault(match.target, ([], ids))
+                positions += range(*source.tokens(match.start, match.end))
+
+    def n_short(self, translation: Translation) -> int:
+        """How many terms it lacks, in the form of the glossary, that the lexical bias may bring."""
+        lacking = missing(self.matches, translation.text, is_exact=True)
+        return sum(lacking[target] for target in self.short)
+
+    def replaced(self, translation: Translation, protected: Collection[str]) -> Translation:
+        """The translation with each term that it lacks, in place of the words that belong to it."""
+        for target in missing(self.matches, translation.text).elements():
+            places = [
+                self._place(translation, match, protected)
+                for match in self.matches
+                if match.target == target
+            ]
+            attention, match, words = max(places, key=lambda place: place[0])
+            if attention >= MIN_ATTENTION:
+                translation = self._with_term(translation, match, *words)
+                continue
+            warning = f"the glossary's {target!r} for {match.of(self.text)!r} is missing"
+            translation = replace(translation, warnings=(*translation.warnings, warning))
+        return translation
+
+    def _place(
+        self, translation: Translation, match: TermMatch, protected: Collection[str]
+    ) -> tuple[float, TermMatch, Span]:
+        """The part of the translation that belongs to a term, and its attention to it."""
+        weights = word_weights(translation, self.tokenizers)
+        present = _present({each.target for each in self.matches}, translation.text)
+        usable = [
+            index
+            for index, (start, end) in enumerate(weights.target)
+            if (word := translation.text[start:end]) not in protected
+            and any(map(str.isalnum, word))
+            and all(end <= first or last <= start for first, last, _ in present)
+        ]
+        inside = weights.inside(match.start, match.end)
+        attention = weights.weights[usable, slice(*inside)].sum(1)
+        if not attention.any():
+            return 0.0, match, (0, 0)
+        best, reading = weights.aligned(*inside, usable)
+        low, high = best[0], best[-1]
+        if any(word not in reading for word in range(low, high)):
+            low = high = usable[int(attention.argmax())]
+        return float(attention.max()), match, (weights.target[low][0], weights.target[high][1])
+
+    def _with_term(
+        self, translation: Translation, match: TermMatch, start: int, end: int
+    ) -> Translation:
+        """The translation with a term in place of the characters from `start` up to `end`."""
+        source, target = sides(translation, self.tokenizers)
+        term, text = match.target, translation.text
+        if text[start].isupper() and not any(map(str.isalnum, text[:start])):
+            term = term[0].upper() + term[1:]
+        first, after = target.tokens(start, end)
+        written = written_tokens(translation)
+        before, behind = target.around(start, end)
+        mark = written[first][:1] if written[first][:1] in (SPACE, JOINER) else ""
+        src_position, _ = source.tokens(match.start, match.end)
+        replaced = (
+            *(each for each in translation.replaced if not first <= each.position < after),
+            *(Replacement(position, None, "", "glossary") for position in range(first, after - 1)),
+            Replacement(after - 1, src_position, mark + before + term + behind, "glossary"),
+        )
+        text = self.tokenizers[1].join(with_replacements(translation.tokens, replaced))
+        return replace(translation, text=text, replaced=replaced)
+
+
+def missing(matches: Sequence[TermMatch], text: str, *, is_exact: bool = False) -> Counter[str]:
+    """How often a translation must have each term once more.
+
+    is_exact: an ending may follow only those whose source is not the first form either.
+    """
+    wanted = Counter(match.target for match in matches)
+    exact = {match.target for match in matches if is_exact and not match.is_inflected}
+    return wanted - Counter(target for _, _, target in _present(wanted, text, exact))
+
+
+def _present(
+    targets: Iterable[str], text: str, exact: Collection[str] = ()
+) -> list[tuple[int, int, str]]:
+    """Where a translation has terms, the longest where they overlap, and which; `exact`: those
+    that no ending may follow.
+    """
+    starts, ends = map(set, zip(*_words(text), strict=True)) if text else (set(), set())
+    # All letters of some models, and of headings, have the same case.
+    flags = re.IGNORECASE if text.islower() or text.isupper() else re.NOFLAG
+    found: list[tuple[int, int, str]] = []
+    for target in sorted(targets, key=len, reverse=True):
+        ending = _ENDING if len(target) > 3 and target not in exact else ""
+        written = rf"(?i:{re.escape(target[0])}){re.escape(target[1:])}{ending}"
+        for match in re.finditer(written, text, flags):
+            start, end = match.span()
+            before = text[:start].rstrip()
+            begins = not any(map(str.isalnum, before)) or before[-1] in ".!?:"
+            if (
+                start in starts
+                and end in ends
+                and (match[0][0] == target[0] or begins or flags)
+                and all(end <= first or last <= start for first, last, _ in found)
+            ):
+                found.append((start, end, target))
+    return found
+
+
+def _words(text: str) -> list[Span]:
+    """The words of a text; "'s" is a word by itself."""
+    spans = [match.span() for match in WORD.finditer(text)]
+    return [
+        part
+        for start, end in spans
+        for part in (
+            [(start, end - 2), (end - 2, end)]
+            if end - start > 2 and text[end - 2 : end] in ("'s", "’s")
+            else [(start, end)]
+        )
+    ]
+
+
+def _lower(words: Sequence[str]) -> tuple[str, ...]:
+    return tuple(word.lower() for word in words)
+
+
+def _biased(
+    model: TranslationModel, sentences: Sequence[_Sentence], weight: float
+) -> TranslationModel | None:
+    """A copy of a model whose lexical bias knows the terms; it shares everything else.
+
+    None if it has no lexical bias, or is wrapped by an extra.
+    """
+    if model.choose_words is not None:
+        return None
+    if isinstance(model, Ensemble):
+        members = [_biased(member, sentences, weight) for member in model.members]
+        if not any(members):
+            return None
+        return Ensemble([new or old for new, old in zip(members, model.members, strict=True)])
+    if not isinstance(model, Seq2Seq) or model.lexical_bias is None:
+        return None
+    return replace_submodules(model, lexical_bias=TermBias(model.lexical_bias, sentences, weight))
+
+
+class TermBias(nn.Module):
+    """A lexical bias in which terms have no other translations.
+
+    Args:
+        weight: of each subword of a term.
+    """
+
+    def __init__(self, bias: LexicalBias, sentences: Sequence[_Sentence], weight: float) -> None:
+        super().__init__()
+        self.bias, self.weight = bias, weight
+        self.terms = {sentence.ids: [*sentence.short.values()] for sentence in sentences}
+
+    def look_up(self, src: Tensor) -> Translations:
+        """The translations of sentences [B, S]."""
+        found = self.bias.look_up(src)
+        ids = found.ids.tolist()
+        terms = [
+            self.terms.get(tuple(i for i in row if i not in (PAD, EOS)), ()) for row in src.tolist()
+        ]
+        for row, row_terms in zip(ids, terms, strict=True):
+            wanted = {i: None for _, term in row_terms for i in term}
+            row += [i for i in wanted if i not in row]
+        width = max(map(len, ids))
+        padded = torch.tensor([[*row, *[PAD] * (width - len(row))] for row in ids])
+        probabilities = functional.pad(found.probabilities, (0, width - found.ids.shape[1]))
+        for number, row_terms in enumerate(terms):
+            for positions, term in row_terms:
+                probabilities[number, positions] = 0
+                for i in term:
+                    probabilities[number, positions, ids[number].index(i)] = self.weight
+        return Translations(padded.to(src.device), probabilities)
+
+    def forward(self, attention: Tensor, translations: Translations) -> Tensor:
+        """The bias of each translation: [B, T, S] -> [B, T, U]."""
+        return self.bias(attention, translations)  # type: ignore[no-any-return]
