@@ -180,7 +180,7 @@ def nested(children: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 LEAVES = st.sampled_from(
     [
         "word ",
-        "&amp;",
+        "&amp; ",
         "&#228;",
         "<x id='1'/>",
         "<bx id='2'/>",
