@@ -20,7 +20,7 @@ def command(
         Path | None,
         typer.Argument(
             help="Its translation; not needed if SOURCE has both languages (po, xliff).",
-            metavar="[TRANSLATION]",
+            metavar="TRANSLATION",
         ),
     ] = None,
     format_: Annotated[

@@ -13,7 +13,7 @@ from nmt.data.corpus import read_sentences
 from nmt.errors import DataError
 from nmt.evaluation.results import read_split
 from nmt.evaluation.scores import sentence_chrf
-from nmt.extras.texts.confidence import CONFIDENCE_FILE, features
+from nmt.extras.texts.confidence import CONFIDENCE_FILE, features, read
 from nmt.files import explain_write_errors, write_json
 from nmt.report.table import Table
 from nmt.run.folder import check_same_data, find_checkpoint, find_run, load_run_config, lock_run
@@ -74,6 +74,10 @@ def calibrate(
         raise DataError(
             f"{prepared}: has {len(text)} dev pairs; a confidence needs at least {MIN_SENTENCES}"
         )
+    try:
+        read(run / CONFIDENCE_FILE)
+    except DataError:  # a damaged one would hinder the translator
+        (run / CONFIDENCE_FILE).unlink(missing_ok=True)
     chosen = np.linspace(0, len(text) - 1, min(len(text), max_sentences)).astype(int)
     translator = build_translator([(run, checkpoint)], device=device)
     translations = translator.translate([(text.sources or [])[i] for i in chosen])

@@ -113,6 +113,8 @@ def test_damaged(own: Path, nmt: Run, content: str) -> None:
     assert result.status == 1
     assert "confidence.json: damaged; `nmt runs calibrate" in result.err
     assert "confidence.json" in nmt("runs", "check", own).err
+    assert nmt("runs", "calibrate", own).status == 0
+    assert nmt("translate", "--run", own, SENTENCE).status == 0
 
 
 def test_a_bundle_carries_it(own: Path, nmt: Run, tmp_path: Path) -> None:
