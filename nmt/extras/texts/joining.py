@@ -66,7 +66,9 @@ def join(
         last = translations[-1].attention[-1]
         attention[row, columns[-2] : columns[-1]], attention[row, -1] = last[:-1], last[-1]
         log_probs.append(rest)
-    listed = [{"source": each.source, "text": each.text} for each in translations]
+    listed = [
+        {"source": each.source, "text": each.text, **of_sentences([each])} for each in translations
+    ]
     return (
         Translation(
             source=source,

@@ -131,7 +131,7 @@ def test_least_confidence_marks_lines(own: Path, nmt: Run) -> None:
     record |= {"constant": -9 * np.log(6.5), "features": features}
     (own / "confidence.json").write_text(json.dumps(record), encoding="utf-8")
     words = ("translate", "--run", own, "--least-confidence", "0.6")
-    stdin = f"{SENTENCE}\nThe dog.\n\nThe king knows.\n".encode()
+    stdin = f"{SENTENCE}\nThe dog.\n\n{SENTENCE} The king knows.\n".encode()
     plain = nmt(*words, stdin=stdin)
     assert plain.out == nmt("translate", "--run", own, stdin=stdin).out
     (line,) = [line for line in plain.err.splitlines() if "confidence" in line]
@@ -141,6 +141,8 @@ def test_least_confidence_marks_lines(own: Path, nmt: Run) -> None:
     rows = [json.loads(row) for row in nmt(*words, "--json", stdin=stdin).out.splitlines()]
     assert [row.get("read") for row in rows] == [False, True, None, True]
     assert "the confidence is below 0.6" in rows[1]["warnings"][-1]
+    confidences = [each["confidence"] for each in rows[3]["sentences"]]
+    assert confidences[0] == rows[0]["confidence"] > confidences[1] == rows[3]["confidence"]
 
 
 def test_least_confidence_needs_a_calibrated_run(run: Path, nmt: Run) -> None:
