@@ -44,6 +44,8 @@ _FORMS: list[tuple[Kind, str]] = [
     ),
     # {{ name | upper }}, {0,number}, {% if new %}, %{name}
     ("item", r"[$#%@]?\{\{[^{}]*\}\}|\{\s*\w+\s*,[^{}]*\}|[$#%@]\{[^{}]*\}"),
+    # $t(key), @:key, @.lower:(key); and the numbers of a form, ]1,Inf] or [2,*], before it
+    ("item", r"\$t\([^()]*\)|@(?:\.\w+)?:(?:[\w.]*\w|\([\w.]+\))|(?m:^)[\[\]][-\d,*Inf]+[\[\]]"),
     # {n, plural, one {# dog} other {# dogs}}
     (
         "item",

@@ -154,7 +154,9 @@ def test_lines_that_are_not_pairs(nmt: Run, trained: Path) -> None:
 
 
 def test_each_warning_is_printed_once(nmt: Run, trained: Path) -> None:
-    source = f"{DOG}\nDer König hört den Fluss.\n\nDer Hund sieht den Baum.\nqqq\n{DOG[:-1]}, {DOG}\n"
+    source = (
+        f"{DOG}\nDer König hört den Fluss.\n\nDer Hund sieht den Baum.\nqqq\n{DOG[:-1]}, {DOG}\n"
+    )
     words = ["translate", "--run", trained, "--set", "decoding.max_source_tokens=8"]
     result = nmt(*words, stdin=source.encode())
     assert (result.status, result.out.count("\n")) == (0, 6)

@@ -9,9 +9,6 @@ from nmt.extras.documents.messages import FORMS, HAS_FORMS, is_text, message
 from nmt.extras.texts.marked import Marked
 
 TOKEN = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:)?|[{}\[\]]')
-# Vue, Symfony and Laravel write forms of plurals as "one file | {n} files", also with the numbers
-# of each: "{0} no file|[1,5] few files". Braces may hold "|", too.
-SIDE = re.compile(r"(\s*(?:\{\d+\}|[\[\]][-\d,*Inf]+[\[\]])?)((?:[^{}|]|\{[^{}]*\}|[{}]|\|\|)+)")
 
 
 def find(text: str) -> Iterator[Segment | Skipped]:
@@ -48,9 +45,6 @@ def _value(token: re.Match[str], name: str, *, is_ascii: bool) -> Iterator[Segme
     if FORMS.search(token[1]):
         yield Skipped(token.start(), f"{name} {HAS_FORMS}")
         return
-    sides = SIDE.finditer(token.string, *token.span(1)) if "|" in token[1] else [token]
-    for side in sides:
-        number = 1 if side is token else 2
-        value = json.loads(f'"{side[number]}"')
-        if is_text(value):
-            yield message(*side.span(number), Marked(value), write)
+    value = json.loads(f'"{token[1]}"')
+    if is_text(value):
+        yield message(*token.span(1), Marked(value), write)

@@ -1,12 +1,12 @@
 """What the messages of programs have in common, in whichever file they stand."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
 from nmt.extras.documents.document import Segment
-from nmt.extras.texts.marked import Mark, Marked
+from nmt.extras.texts.marked import Mark, Marked, Sign
 
 # The messages of ICU with forms to choose from: `{n, plural, one {a file} other {# files}}`.
 FORMS = re.compile(r"\{\s*[\w.$-]+\s*,\s*(?:plural|select|selectordinal|choice)\s*,")
@@ -28,6 +28,9 @@ ACCELERATOR = re.compile(
 # The first letter of a text that stands in no tag and no placeholder.
 FIRST_LETTER = re.compile(r"<[^<>]*>|%\(?\w+|\{[^{}]*\}|&\w+;|([^\W\d_])")
 Kind = Literal["open", "close", "empty", "item"]
+# Vue, Symfony and Laravel write forms of plurals as "one file | {n} files". Each is translated by
+# itself: an empty line takes the place of the "|". Braces may hold one, too.
+SIDES = re.compile(r"\{[^{}]*\}|\|\||(\|)")
 STEPS = {"open": 1, "close": -1}
 
 
@@ -36,17 +39,12 @@ def is_text(value: str) -> bool:
     return any(map(str.isalpha, value)) and not NO_TEXT.fullmatch(value.strip())
 
 
-def joined(
-    translation: Marked, escape: Callable[[str], str] = str, marks: Iterable[Mark] = ()
-) -> str:
-    """A text with its markup. escape: for the text. marks: those that stand so in the file; others
-    are text in it.
-    """
-    raw = {mark.written for mark in marks}
+def joined(translation: Marked, escape: Callable[[str], str]) -> str:
+    """A text with its markup. escape: for the text, of which signs are a part."""
     parts, position = [], 0
     for mark in translation.marks:
         parts.append(escape(translation.text[position : mark.position]))
-        parts.append(mark.written if mark.written in raw else escape(mark.written))
+        parts.append(escape(mark.written) if isinstance(mark, Sign) else mark.written)
         position = mark.position
     return "".join(parts) + escape(translation.text[position:])
 
@@ -85,9 +83,7 @@ def message(
         escape: for the characters of the text.
     """
     if text.marks:
-        return Segment(
-            start, end, text, lambda other: write(joined(other, escape, text.marks)), target
-        )
+        return Segment(start, end, text, lambda other: write(joined(other, escape)), target)
     body = text.text.strip()
     lead = text.text[: len(text.text) - len(text.text.lstrip())]
     tail = text.text[len(lead) + len(body) :]
@@ -95,12 +91,16 @@ def message(
     letter = (found[0][1] or found[0][2]) if len(found) == 1 else ""
     has_one = letter and body.replace("&&", "").count(letter) == 1
     source = body.replace(letter, "", 1) if has_one else body
+    source = source.replace("&&", "&")
+    if "\n" not in source:
+        source = SIDES.sub(lambda found: "\n\n" if found[1] else found[0], source)
 
     def written(translation: Marked) -> str:
-        content = joined(translation).replace("&", "&&" if "&&" in body else "&")
+        content = translation.written.replace("&", "&&" if "&&" in body else "&")
+        content = content if "\n" in body else content.replace("\n\n", "|")
         first = next((each for each in FIRST_LETTER.finditer(content) if each[1]), None)
         if has_one and first:
             content = content[: first.start()] + letter + content[first.start() :]
         return write(escape(f"{lead}{content}{tail}"))
 
-    return Segment(start, end, Marked(source.replace("&&", "&")), written, target)
+    return Segment(start, end, Marked(source), written, target)

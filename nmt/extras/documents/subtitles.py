@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import count, pairwise
 
 from nmt.extras.documents.document import FormatError, Segment
-from nmt.extras.documents.messages import Kind, joined, nested
+from nmt.extras.documents.messages import Kind, nested
 from nmt.extras.texts.marked import Mark, Marked
 
 TIME = r"(?:\d+:)?\d\d?:\d\d[.,]\d{1,3}"
@@ -64,7 +64,7 @@ def _text(text: str, start: int, end: int) -> Segment:
 
     def write(translation: Marked) -> str:
         broken = _broken(translation.text, len(lines), width)
-        return joined(Marked(broken, translation.marks), marks=marks)
+        return Marked(broken, translation.marks).written
 
     return Segment(start, end, content, write)
 

@@ -1,16 +1,32 @@
 """Splits a text into its sentences."""
 
+import re
+
 from nmt.text.sentences import find_ends
 
 WITHOUT_SPACES = {"bo", "dz", "ja", "jpn", "km", "lo", "my", "th", "yue", "zh", "zho", "cmn"}
+
+LINE_FEED = re.compile(r"[^\S\n]*\n([^\S\n]*\n)?\s*(?=\S)")
 
 
 def sentences(text: str, language: str) -> list[tuple[int, int]]:
     """The first character of each sentence, and the one after its last; spaces stand between them.
 
     An end must be one by nmt's rules and, where they are installed, by those of sentencex, which
-    knows the abbreviations of many languages.
+    knows the abbreviations of many languages. A line ends one, too, unless the next one goes on
+    with a lower-case letter.
     """
+    feeds = [feed for feed in LINE_FEED.finditer(text) if feed[1] or not text[feed.end()].islower()]
+    starts = [0, *(feed.end() for feed in feeds)]
+    lines = zip(starts, [*(feed.start() for feed in feeds), len(text)], strict=True)
+    return [
+        (start + first, start + last)
+        for start, end in lines
+        for first, last in _of_line(text[start:end], language)
+    ]
+
+
+def _of_line(text: str, language: str) -> list[tuple[int, int]]:
     ends = find_ends(text)
     if ends and (known := _starts(text, language)) is not None:
         ends = [

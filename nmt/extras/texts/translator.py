@@ -205,7 +205,10 @@ class TextTranslator(Translator):
             ]
         else:
             gaps = [
-                Marked("", tuple(replace(mark, position=0) for mark in gap.marks)) for gap in gaps
+                gap
+                if "\n" in gap.text
+                else Marked("", tuple(replace(mark, position=0) for mark in gap.marks))
+                for gap in gaps
             ]
         in_capitals = self._frequencies.is_in_capitals(passage.masked(" "))
         return [self._sentence(number, part, in_capitals) for part in parts], gaps

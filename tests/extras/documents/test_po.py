@@ -144,6 +144,7 @@ def test_a_template_becomes_a_catalog_of_utf8() -> None:
         ("Wrong user_id", "Wrong user_id", "Falsche user_id", "Falsche user_id"),
         ("Research by R&D", "Research by R&D", "Studie von R&D", "Studie von R&D"),
         ("Cats &amp; dogs", "Cats &amp; dogs", "Katz &amp; Hund", "Katz &amp; Hund"),
+        ("one dog|%d dogs", "one dog\n\n%d dogs", "ein Hund\n\n%d Hunde", "ein Hund|%d Hunde"),
         ("  Spaces:\\n", "Spaces:", "Raum:", "  Raum:\\n"),
     ],
 )
