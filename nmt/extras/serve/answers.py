@@ -19,6 +19,8 @@ from nmt.decoding.translator import Translation, Translator
 from nmt.decoding.warnings import DESCRIPTIONS, WarningChecker
 from nmt.errors import DataError, NmtError
 from nmt.extras.serve.schemas import Run
+from nmt.extras.texts.marked import Marked
+from nmt.extras.texts.translator import TextTranslator
 from nmt.model.interface import TranslationModel
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import SOS, SPECIALS, UNK
@@ -32,6 +34,8 @@ MIN_PROBABILITY = 0.002  # of an alternative; less probable tokens start nonsens
 class QueueFullError(NmtError):
     """The queue has no room for a request."""
 
+
+Terms = tuple[tuple[str, str], ...]  # of a glossary: pairs (source, target)
 
 # Answers several requests at once: one result for each. The requests of equal tasks may be answered
 # together.
@@ -65,6 +69,10 @@ class Batcher:
         """Texts in the queue, without those of cancelled requests."""
         return sum(job.n_texts for job in self._jobs if not job.future.cancelled())
 
+    def is_full(self, n_texts: int) -> bool:
+        """Whether there is no room for `n_texts` more texts."""
+        return self.n_waiting + n_texts > self.capacity
+
     def stop(self) -> None:
         """Answer the requests that wait, and return. No other may come afterwards."""
         self._thread.shutdown()
@@ -78,7 +86,7 @@ class Batcher:
         job = _Job(task, request, n_texts)
         with self._lock:
             self._jobs = [job for job in self._jobs if not job.future.cancelled()]
-            if self.n_waiting + n_texts > self.capacity:
+            if self.is_full(n_texts):
                 raise QueueFullError(
                     f"the queue is full: {self.n_waiting} of at most {self.capacity} texts wait; "
                     "try again later"
@@ -130,8 +138,16 @@ class ServedRun:
     """A run that translates. info: what clients get to know of it."""
 
     info: Run
-    translator: Translator
+    translator: TextTranslator
     checker: WarningChecker
+
+    def translator_with(self, terms: Terms) -> TextTranslator:
+        """The translator with a glossary. Raises: DataError if a term cannot be used."""
+        if not terms:
+            return self.translator
+        from nmt.extras.texts.glossary import Glossary
+
+        return TextTranslator.of(self.translator, glossary=Glossary.of(dict(terms)))
 
 
 @dataclass(frozen=True)
@@ -140,36 +156,74 @@ class TranslateTask:
 
     A request has lines, and the start of each translation. A result has for each line the texts of
     its translations, best first, and all details for JSON (`schemas.LineDetails`) or None.
+
+    Args:
+        terms: the glossary of the requests.
     """
 
     run: ServedRun
     n: int
     details: bool
+    terms: Terms = ()
 
     def __call__(self, requests: Sequence[tuple[Sequence[str], str]]) -> list[list[Any]]:
         lines = [line for lines, _ in requests for line in lines]
         prefixes = [prefix for lines, prefix in requests for _ in lines]
+        translator = self.run.translator_with(self.terms)
         translations = iter(
-            self.run.translator.translate_n_best(lines, self.n, prefixes if any(prefixes) else None)
+            translator.translate_n_best(lines, self.n, prefixes if any(prefixes) else None)
         )
         return [
             [
-                ([each.text for each in best], self._details(best) if self.details else None)
+                (
+                    [each.text for each in best],
+                    line_details(best, self.run) if self.details else None,
+                )
                 for best in islice(translations, len(lines))
             ]
             for lines, _ in requests
         ]
 
-    def _details(self, translations: Sequence[Translation]) -> dict[str, Any]:
-        best, translator = translations[0], self.run.translator
-        found = translations if best.src_tokens else ()
-        return {
-            "source": best.source,
-            "src_words": group_words(best.source, best.src_tokens, translator.src_tokenizer)[0],
-            "src_cut": best.src_cut,
-            "warnings": [DESCRIPTIONS[warning] for warning in self.run.checker.warnings(best)],
-            "translations": [describe(translation, translator) for translation in found],
-        }
+
+@dataclass(frozen=True)
+class MarkedTask:
+    """Translates texts with markup. A result has for each the translation with its markup, keys of
+    its warnings, and details or None.
+    """
+
+    run: ServedRun
+    details: bool
+    terms: Terms = ()
+
+    def __call__(self, requests: Sequence[Sequence[Marked]]) -> list[list[Any]]:
+        translator = self.run.translator_with(self.terms)
+        texts = [text for texts in requests for text in texts]
+        translations = iter(translator.translate_marked(texts))
+        return [
+            [
+                (
+                    marked,
+                    self.run.checker.warnings(best),
+                    line_details([best], self.run) if self.details else None,
+                )
+                for marked, best in islice(translations, len(texts))
+            ]
+            for texts in requests
+        ]
+
+
+def line_details(translations: Sequence[Translation], run: ServedRun) -> dict[str, Any]:
+    """All about the translations of a line, best first, for `schemas.LineDetails`."""
+    best, translator = translations[0], run.translator
+    found = translations if best.src_tokens else ()
+    warnings = run.checker.warnings(best)
+    return {
+        "source": best.source,
+        "src_words": group_words(best.source, best.src_tokens, translator.src_tokenizer)[0],
+        "src_cut": best.src_cut,
+        "warnings": [DESCRIPTIONS.get(warning, warning) for warning in warnings],
+        "translations": [describe(translation, translator) for translation in found],
+    }
 
 
 def find_alternatives(

@@ -2,10 +2,12 @@
 
 import asyncio
 import hmac
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -14,17 +16,27 @@ from starlette.responses import JSONResponse, Response
 
 from nmt import __version__
 from nmt.decoding.batch_runner import TooLargeError
+from nmt.decoding.warnings import describe
 from nmt.errors import ConfigError, DataError, NmtError
+from nmt.extras.documents.document import (
+    FORMATS,
+    SUFFIXES,
+    Content,
+    TextDocument,
+    open_document,
+)
 from nmt.extras.init.languages import english_names
 from nmt.extras.serve.answers import (
     AlternativesTask,
     Batcher,
+    MarkedTask,
     QueueFullError,
     ServedRun,
     Task,
     TranslateTask,
 )
 from nmt.extras.serve.detection import Detector
+from nmt.extras.serve.downloads import Downloads, translated_name
 from nmt.extras.serve.guard import Guard, error_response
 from nmt.extras.serve.schemas import (
     MAX_TEXTS,
@@ -33,12 +45,15 @@ from nmt.extras.serve.schemas import (
     Detection,
     DetectRequest,
     Error,
+    FileAnswer,
+    FileRequest,
     Health,
     Language,
     Run,
     TranslateAnswer,
     TranslateRequest,
 )
+from nmt.extras.texts.marked import Marked
 
 # URL -> package, file and type of the page's parts. The style is that of the reports.
 PAGE = {
@@ -49,6 +64,8 @@ PAGE = {
     "/serve.js": ("nmt.extras.serve", "page/serve.js", "text/javascript; charset=utf-8"),
 }
 MAX_BATCH = 64  # texts that are translated together
+MAX_PART = 32  # of the texts of a document: other requests come between its parts
+MAX_FILE_BYTES = 10 << 20  # of a request with a file
 MAX_BYTES_PER_CHARACTER = 12  # "\ud83d\ude00" in JSON
 MAX_OTHER_BYTES = 1 << 17  # of a request, beside its texts: the tokens of a prefix
 
@@ -66,7 +83,7 @@ class _Api:
     ) -> None:
         self.runs, self.token = {run.info.name: run for run in runs}, token
         self.characters, self.queue, self.timeout = characters, queue, timeout
-        self.batcher = Batcher(queue, MAX_BATCH)
+        self.batcher, self.downloads = Batcher(queue, MAX_BATCH), Downloads()
         self.detect_language = Detector(
             (code, tokenizer, vocabulary)
             for run in runs
@@ -85,6 +102,24 @@ class _Api:
         is_auto = body.source == "auto" and "source" in body.model_fields_set
         detected = self.detect_language("\n".join(texts)) if is_auto else []
         run = self.find_run(body.run, body.source, body.target, detected)
+        translate = self._translate_html if body.format == "html" else self._translate_lines
+        translated, others, lines = await translate(request, body, run, texts)
+        single = isinstance(body.q, str)
+        answer: dict[str, Any] = {"translatedText": translated[0] if single else translated}
+        if body.alternatives:
+            answer["alternatives"] = others[0] if single else others
+        if is_auto:
+            language = detected[0].model_dump()
+            answer["detectedLanguage"] = language if single else [language] * len(texts)
+        answer["run"] = run.info.name
+        if body.details:
+            answer["lines"] = lines
+        return JSONResponse(answer)
+
+    async def _translate_lines(
+        self, request: Request, body: TranslateRequest, run: ServedRun, texts: Sequence[str]
+    ) -> tuple[list[str], list[list[str]], list[Any]]:
+        """The translation of each text, its alternatives, and the details of all lines."""
         lines = [text.replace("\r\n", "\n").split("\n") for text in texts]
         all_lines = tuple(line for text_lines in lines for line in text_lines)
         self.check_size(all_lines)
@@ -97,22 +132,70 @@ class _Api:
             )
         if body.prefix and len(all_lines) > 1:
             raise HTTPException(422, "prefix: only for a single line of text")
-        task = TranslateTask(run, n, body.details)
+        task = TranslateTask(run, n, body.details, (*body.glossary.items(),))
         results = await self.compute(request, task, (all_lines, body.prefix), len(all_lines))
         best = iter([texts for texts, _ in results])
         joined = [_join([next(best) for _ in text_lines], n) for text_lines in lines]
         translated, others = [first for first, *_ in joined], [more for _, *more in joined]
-        single = isinstance(body.q, str)
-        answer: dict[str, Any] = {"translatedText": translated[0] if single else translated}
-        if body.alternatives:
-            answer["alternatives"] = others[0] if single else others
-        if is_auto:
-            language = detected[0].model_dump()
-            answer["detectedLanguage"] = language if single else [language] * len(texts)
-        answer["run"] = run.info.name
-        if body.details:
-            answer["lines"] = [details for _, details in results]
-        return JSONResponse(answer)
+        return translated, others, [details for _, details in results]
+
+    async def _translate_html(
+        self, request: Request, body: TranslateRequest, run: ServedRun, texts: Sequence[str]
+    ) -> tuple[list[str], list[list[str]], list[Any]]:
+        """As `_translate_lines`; HTML has no alternatives."""
+        if body.prefix:
+            raise HTTPException(422, "prefix: only for text, not for HTML")
+        self.check_size(texts)
+        find = FORMATS["html"].load()
+        contents = map(Content, texts)
+        documents = [TextDocument("q", each, find(each.text)) for each in contents]
+        task = MarkedTask(run, body.details, (*body.glossary.items(),))
+        segments = [segment.text for document in documents for segment in document.segments]
+        results = await self.compute_parts(request, task, segments)
+        marked = iter([marked for marked, *_ in results])
+        translated = [
+            b"".join(document.written([next(marked) for _ in document.segments])).decode()
+            for document in documents
+        ]
+        return translated, [[] for _ in texts], [details for *_, details in results]
+
+    async def translate_file(self, request: Request, body: FileRequest) -> FileAnswer:
+        """Translate a file, in its format. The answer says where it is then."""
+        self.authorize(request, body.api_key)
+        document = await asyncio.to_thread(open_document, body.file, body.name)
+        texts = [segment.text for segment in document.segments]
+        text = "\n".join(each.text for each in texts)
+        detected = self.detect_language(text) if body.source == "auto" else []
+        run = self.find_run(body.run, body.source, body.target, detected)
+        self.check_size([text])
+        task = MarkedTask(run, False, (*body.glossary.items(),))
+        results = await self.compute_parts(request, task, texts)
+        pieces = document.written([marked for marked, *_ in results])
+        content = await asyncio.to_thread(b"".join, pieces)
+        lines: dict[str, list[int]] = {}
+        for line, (_, warnings, _) in zip(document.lines, results, strict=True):
+            for warning in warnings:
+                lines.setdefault(warning, []).append(line)
+        key = self.downloads.add(translated_name(body.name, run.info.target), content)
+        return FileAnswer(
+            translatedFileUrl=str(request.url_for("download_file", key=key)),
+            warnings=[
+                *(describe(warning, lines[warning], document.unit) for warning in lines),
+                *document.remarks,
+            ],
+            run=run.info.name,
+        )
+
+    async def download_file(self, key: str) -> Response:
+        """A translated file. Needs no token beside its key."""
+        if key not in self.downloads.files:
+            raise HTTPException(404, "no such file; translated files are deleted after 10 minutes")
+        name, content = self.downloads.files[key]
+        headers = {
+            "Content-Disposition": f"attachment; filename*=utf-8''{quote(name)}",
+            "Cache-Control": "no-store",
+        }
+        return Response(content, media_type="application/octet-stream", headers=headers)
 
     async def alternatives(self, request: Request, body: AlternativesRequest) -> JSONResponse:
         """What else could follow after the first tokens of a translation, with the rest of it."""
@@ -156,8 +239,10 @@ class _Api:
         return {
             "apiKeys": self.token is not None,
             "charLimit": self.characters,
+            "filesTranslation": True,
             "keyRequired": self.token is not None,
             "suggestions": False,
+            "supportedFilesFormat": [*SUFFIXES],
         }
 
     async def health(self) -> Health:
@@ -212,6 +297,22 @@ class _Api:
                     413, f"{count:,} {unit}; a request has at most {limit:,}; split it"
                 )
 
+    async def compute_parts(
+        self, request: Request, task: MarkedTask, texts: Sequence[Marked]
+    ) -> list[Any]:
+        """The results for many texts: in parts, so that other requests come between them.
+
+        Raises: as `compute`. For all parts but the first, it waits until the queue has room.
+        """
+        results: list[Any] = []
+        while len(results) < len(texts):
+            part = texts[len(results) :][: min(MAX_PART, self.queue)]
+            end = time.monotonic() + self.timeout
+            while self.batcher.is_full(len(part)) and results and time.monotonic() < end:
+                await asyncio.sleep(0.05)
+            results += await self.compute(request, task, part, len(part))
+        return results
+
     async def compute(self, request: Request, task: Task, values: Any, n_texts: int) -> Any:
         """The result of a task, as soon as the thread that translates has it.
 
@@ -238,7 +339,7 @@ class _Api:
 def create_app(
     runs: Sequence[ServedRun],
     *,
-    characters: int = 5000,
+    characters: int = 20_000,
     queue: int = 256,
     timeout: float = 30.0,
     token: str | None = None,
@@ -276,6 +377,8 @@ def create_app(
     )
     app.post("/translate", response_model=TranslateAnswer)(api.translate)
     app.post("/alternatives", response_model=AlternativesAnswer)(api.alternatives)
+    app.post("/translate_file")(api.translate_file)
+    app.get("/download_file/{key}")(api.download_file)
     app.post("/detect")(api.detect)
     app.get("/runs")(api.list_runs)
     app.get("/languages")(api.languages)
@@ -286,7 +389,8 @@ def create_app(
     for kind in (NmtError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, _on_error)
     max_body = MAX_BYTES_PER_CHARACTER * characters + MAX_OTHER_BYTES
-    app.add_middleware(Guard, hosts=hosts, max_body=max_body, max_bodies={})
+    max_bodies = {"/translate_file": max(max_body, MAX_FILE_BYTES)}
+    app.add_middleware(Guard, hosts=hosts, max_body=max_body, max_bodies=max_bodies)
     return app
 
 

@@ -28,6 +28,7 @@ from nmt.extras.ranking.keys import MbrConfig
 from nmt.extras.serve.answers import ServedRun
 from nmt.extras.serve.app import create_app
 from nmt.extras.serve.schemas import Run
+from nmt.extras.texts.translator import TextTranslator
 from nmt.run.folder import load_run_config
 from nmt.run.load import build_translator, opened
 
@@ -78,10 +79,10 @@ class ServeOptions:
             "--max-characters",
             min=1,
             max=1_000_000,
-            help="Largest request, in characters of text.",
+            help="Largest request, or file, in characters of text.",
             metavar="N",
         ),
-    ] = 5000
+    ] = 20_000
     queue: Annotated[
         int,
         typer.Option(
@@ -219,5 +220,5 @@ def load_runs(
             ),
         )
         checker = WarningChecker(translator.tokenizers, translator.vocabularies)
-        runs[name] = ServedRun(info, translator, checker)
+        runs[name] = ServedRun(info, TextTranslator.of(translator), checker)
     return [*runs.values()]

@@ -4,11 +4,21 @@
 `alternatives`, `api_key`), with more fields.
 """
 
+import json
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    Base64Bytes,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
 
 MAX_TEXTS = 128  # of a request
+MAX_TERMS = 500  # of a glossary
 
 
 def _check_text(text: str) -> str:
@@ -16,7 +26,14 @@ def _check_text(text: str) -> str:
     return text
 
 
+def _read_json(value: Any) -> Any:
+    return json.loads(value) if isinstance(value, str) else value
+
+
 Text = Annotated[str, AfterValidator(_check_text)]
+Term = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_check_text)]
+# In a form, it is JSON inside a field.
+Terms = Annotated[dict[Term, Term], Field(max_length=MAX_TERMS), BeforeValidator(_read_json)]
 
 
 class Message(BaseModel):
@@ -49,7 +66,7 @@ class Request(Message):
 
 
 class TranslateRequest(Request):
-    """Texts to translate. Each line of a text is translated by itself."""
+    """Texts to translate, line by line; a line may have several sentences."""
 
     q: Text | Annotated[list[Text], Field(min_length=1, max_length=MAX_TEXTS)] = Field(
         description="a text, or a list of texts"
@@ -58,14 +75,29 @@ class TranslateRequest(Request):
         "auto", description="language code of the texts; auto: detected; default: that of the run"
     )
     target: Text = Field("auto", description="language code of the translations; auto: as source")
-    format: Literal["text"] = "text"
+    format: Literal["text", "html"] = "text"
     alternatives: int = Field(
-        0, ge=0, description="further translations of each text to add; fewer than the beam"
+        0,
+        ge=0,
+        description="further translations of each text to add; fewer than the beam; none of HTML",
     )
     api_key: Text = Field("", description="the token of the server, in place of Authorization")
     run: Text | None = Field(None, description="its name; default: the first with these languages")
+    glossary: Terms = Field({}, description="term in the source language -> its translation")
     prefix: Text = Field("", description="the start of the translation; for a single line")
     details: bool = Field(False, description="add words, probabilities and attention of each line")
+
+
+class FileRequest(Request):
+    """A file to translate: as a form (multipart/form-data), or as JSON."""
+
+    file: Base64Bytes = Field(description="in base64; in a form the file itself, with its name")
+    name: Text = Field(description="of the file; its suffix says which format it has")
+    source: Text = Field("auto", description="as in `/translate`")
+    target: Text = "auto"
+    api_key: Text = ""
+    run: Text | None = None
+    glossary: Terms = Field({}, description="in a form as JSON")
 
 
 class AlternativesRequest(Request):
@@ -153,6 +185,16 @@ class TranslateAnswer(Message):
     )
     run: str
     lines: list[LineDetails] | None = Field(None, description="of all texts; only with details")
+
+
+class FileAnswer(Message):
+    """Where the translated file is."""
+
+    translatedFileUrl: str = Field(  # noqa: N815
+        description="for some minutes; whoever knows it needs no token"
+    )
+    warnings: list[str] = Field(description="what is probably wrong in which lines")
+    run: str
 
 
 class WordAlternative(Message):

@@ -2,14 +2,19 @@
 
 import socket
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
-from nmt.extras.serve.answers import ServedRun
+from nmt.extras.serve.answers import MarkedTask, ServedRun, TranslateTask
+
+WAIT_SECONDS = 60  # on a busy machine
 
 
 @pytest.fixture(scope="session")
@@ -37,3 +42,36 @@ def serving(runs: Sequence[ServedRun], limits: Mapping[str, Any], **settings: An
         finally:
             server.should_exit = True
             thread.join()
+
+
+@dataclass
+class Gate:
+    """Opens to translate, and then knows what was translated: the task of each batch."""
+
+    event: Event
+    tasks: list[Any]
+
+    def open(self) -> None:
+        self.event.set()
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    gate = Gate(Event(), [])
+    for kind in (TranslateTask, MarkedTask):
+
+        def wait(task: Any, requests: Any, translate: Callable[..., Any] = kind.__call__) -> Any:
+            assert gate.event.wait(WAIT_SECONDS)
+            gate.tasks.append(task)
+            return translate(task, requests)
+
+        monkeypatch.setattr(kind, "__call__", wait)
+    yield gate
+    gate.open()
+
+
+def until(condition: Any) -> None:
+    end = time.monotonic() + WAIT_SECONDS
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)

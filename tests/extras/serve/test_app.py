@@ -2,12 +2,10 @@
 
 import http.client
 import json
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from math import exp
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pytest
@@ -17,19 +15,17 @@ pytest.importorskip("fastapi", reason="needs nmt[serve]")
 from fastapi.testclient import TestClient
 
 from nmt.decoding.forced import score_pairs
-from nmt.decoding.translator import Translation, Translator
 from nmt.extras.serve import guard as module
 from nmt.extras.serve.answers import MIN_PROBABILITY, ServedRun, find_alternatives, group_words
 from nmt.extras.serve.app import create_app
 from nmt.extras.serve.schemas import AlternativesAnswer, TranslateAnswer
 from tests.conftest import Run
 from tests.decoding.test_translator import make_translator
-from tests.extras.serve.conftest import serving
+from tests.extras.serve.conftest import Gate, serving, until
 
 DOG, KING = "The dog sees the tree.", "The king loves the river."
 HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 TOKEN = "a token of some length"
-WAIT_SECONDS = 60  # on a busy machine
 
 
 def client_of(runs: Sequence[ServedRun], *, token: str | None = None, **limits: Any) -> TestClient:
@@ -129,6 +125,8 @@ def test_what_there_is(client: TestClient) -> None:
     paths = client.get("/openapi.json").json()["paths"]
     assert set(paths) == {
         "/translate",
+        "/translate_file",
+        "/download_file/{key}",
         "/alternatives",
         "/detect",
         "/runs",
@@ -167,7 +165,7 @@ def test_the_page_loads_nothing_from_elsewhere(client: TestClient) -> None:
             ),
         ),
         ({"q": DOG, "beam": 3}, 422, "beam: Extra inputs are not permitted"),
-        ({"q": DOG, "format": "html"}, 422, "format: Input should be 'text'"),
+        ({"q": DOG, "format": "rtf"}, 422, "format: Input should be 'text' or 'html'"),
         (
             {"q": DOG, "alternatives": -1},
             422,
@@ -193,6 +191,26 @@ def test_the_page_loads_nothing_from_elsewhere(client: TestClient) -> None:
             {"q": DOG, "prefix": "Der Zebra"},
             422,
             "prefix 'Der Zebra': 'Zebra' is not in the target vocabulary",
+        ),
+        (
+            {"q": DOG, "format": "html", "prefix": "Der"},
+            422,
+            "prefix: only for text, not for HTML",
+        ),
+        (
+            {"q": DOG, "glossary": {"a": ""}},
+            422,
+            "glossary: String should have at least 1 character",
+        ),
+        (
+            {"q": DOG, "glossary": {"a": "x" * 201}},
+            422,
+            "glossary: String should have at most 200 characters",
+        ),
+        (
+            {"q": DOG, "glossary": {str(i): "a" for i in range(501)}},
+            422,
+            "glossary: Dictionary should have at most 500 items after validation, not more",
         ),
         ({"q": f"{DOG}\n{DOG}", "prefix": "Der"}, 422, "prefix: only for a single line of text"),
         ({"q": [DOG, "x" * 200]}, 413, "222 characters; a request has at most 200; split it"),
@@ -298,28 +316,8 @@ def test_a_token(served: list[ServedRun]) -> None:
         assert client.get("/health", headers={"host": "example.com"}).status_code == 200
 
 
-@pytest.fixture
-def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
-    gate, translate_n_best = Event(), Translator.translate_n_best
-
-    def wait(translator: Translator, *arguments: Any) -> list[list[Translation]]:
-        assert gate.wait(WAIT_SECONDS)
-        return translate_n_best(translator, *arguments)
-
-    monkeypatch.setattr(Translator, "translate_n_best", wait)
-    yield gate
-    gate.set()
-
-
-def until(condition: Any) -> None:
-    end = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
-
-
 def test_a_request_whose_client_is_gone_leaves_the_queue(
-    served: list[ServedRun], gate: Event
+    served: list[ServedRun], gate: Gate
 ) -> None:
     body = json.dumps({"q": DOG})
     with serving(served, {"queue": 1, "timeout": 0.5}) as address:
@@ -339,7 +337,7 @@ def test_a_request_whose_client_is_gone_leaves_the_queue(
         until(lambda: answer() == (503, "1"))
         waiting.close()
         until(lambda: answer() == (504, None))
-        gate.set()
+        gate.open()
 
 
 def test_words_of_scripts_without_spaces_are_tokens() -> None:

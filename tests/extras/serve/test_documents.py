@@ -1,0 +1,123 @@
+"""Files and HTML: their parts, limits, downloads; and terms of a request."""
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="needs nmt[serve]")
+
+from fastapi.testclient import TestClient
+
+from nmt.extras.serve import downloads
+from nmt.extras.serve.answers import ServedRun
+from nmt.extras.serve.downloads import translated_name
+from tests.extras.serve.conftest import Gate, until
+from tests.extras.serve.test_app import DOG, KING, TOKEN, client_of, error_of
+
+
+@pytest.fixture
+def client(served: list[ServedRun]) -> Iterator[TestClient]:
+    with client_of(served) as client:
+        yield client
+
+
+def upload(client: TestClient, name: str, content: str | bytes, **fields: str) -> Any:
+    """The answer to a file, and the translated file."""
+    response = client.post("/translate_file", data=fields, files={"file": (name, content)})
+    assert response.status_code == 200, response.text
+    answer = response.json()
+    return answer, client.get(answer["translatedFileUrl"])
+
+
+def translations(client: TestClient, *texts: str) -> list[str]:
+    answer: list[str] = client.post("/translate", json={"q": texts}).json()["translatedText"]
+    return answer
+
+
+def test_a_file_with_more_texts_than_fit_into_the_queue(served: list[ServedRun]) -> None:
+    with client_of(served, queue=10) as client:
+        dog, king = translations(client, DOG, KING)
+        answer, file = upload(client, "Grüße 1.txt", f"{DOG}\r\n\r\n  {KING}\r\n" * 20, target="de")
+        assert file.content.decode() == f"{dog}\r\n\r\n  {king}\r\n" * 20
+        assert file.headers["content-disposition"] == (
+            "attachment; filename*=utf-8''Gr%C3%BC%C3%9Fe%201.de.txt"
+        )
+        assert file.headers["content-type"] == "application/octet-stream"
+        assert (answer["run"], answer["warnings"]) == ("run", [])
+        assert re.fullmatch(
+            r"http://127\.0\.0\.1:8000/download_file/[\w-]{32}", answer["translatedFileUrl"]
+        )
+
+
+def test_requests_of_others_come_between_the_parts_of_a_file(
+    client: TestClient, gate: Gate
+) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        document = pool.submit(upload, client, "a.txt", f"{DOG}\n" * 100)
+        other = pool.submit(translations, client, KING)
+        until(lambda: client.get("/health").json()["waiting"])  # one is being answered
+        gate.open()
+        document.result()
+        other.result()
+    names = [type(task).__name__ for task in gate.tasks]
+    assert sorted(names) == ["MarkedTask"] * 4 + ["TranslateTask"]
+    assert names[-1] == "MarkedTask"
+
+
+def test_warnings_of_a_file_name_its_lines(client: TestClient) -> None:
+    answer, _ = upload(client, "a.txt", f"{DOG}\n\nqqq zzz xxx\n")
+    assert [text.partition(":")[0] for text in answer["warnings"]] == ["line 3"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "fields", "status", "text"),
+    [
+        ("a.xyz", b"a", {}, 422, "a.xyz: unknown format; these are known: .txt, "),
+        ("a.txt", b"a\xff", {}, 422, "a.txt, line 1: not UTF-8"),
+        ("a.txt", b"x" * 201, {}, 413, "201 characters; a request has at most 200; split it"),
+        ("a.txt", DOG, {"target": "fr"}, 422, "source, target: no run translates auto-fr"),
+        ("a.txt", DOG, {"glossary": "{"}, 422, "glossary: Value error, Expecting property name"),
+        ("a.txt", DOG, {"glossary": "[]"}, 422, "glossary: Input should be a valid dictionary"),
+        ("a.txt", b"x" * (10 << 20), {}, 413, "the request is larger than 10,485,760 bytes"),
+    ],
+)
+def test_files_that_are_refused(
+    served: list[ServedRun], name: str, content: bytes, fields: Any, status: int, text: str
+) -> None:
+    with client_of(served, characters=200) as client:
+        response = client.post("/translate_file", data=fields, files={"file": (name, content)})
+        assert (response.status_code, error_of(response)[1][: len(text)]) == (status, text)
+        response = client.post("/translate_file", data={"source": "en"})
+        assert error_of(response) == (422, "file: Field required")
+
+
+def test_a_download_needs_its_key_and_ends(
+    served: list[ServedRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(downloads, "SECONDS", 0.3)
+    gone = "no such file; translated files are deleted after 10 minutes"
+    with client_of(served, token=TOKEN) as client:
+        assert client.post("/translate_file", files={"file": ("a.txt", DOG)}).status_code == 401
+        answer, file = upload(client, "a.txt", DOG, api_key=TOKEN)
+        assert file.status_code == 200
+        assert error_of(client.get("/download_file/x")) == (404, gone)
+        until(lambda: client.get(answer["translatedFileUrl"]).status_code == 404)
+
+
+def test_the_oldest_download_makes_room(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(downloads, "MAX_BYTES", 60)
+    urls = [upload(client, "a.txt", DOG)[0]["translatedFileUrl"] for _ in range(3)]
+    assert [client.get(url).status_code for url in urls] == [404, 200, 200]
+
+
+@pytest.mark.parametrize(
+    ("name", "translated"),
+    [("a/README.md", "README.de.md"), ("C:\\a\\b.c.docx", "b.c.de.docx"), ("../.txt", ".txt.de")],
+)
+def test_names_of_translated_files(name: str, translated: str) -> None:
+    assert translated_name(name, "de") == translated
