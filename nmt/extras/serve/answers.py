@@ -348,6 +348,7 @@ def describe(translation: Translation, translator: Translator) -> dict[str, Any]
         attention = [[round(weight, DIGITS) for weight in row] for row in weights.tolist()]
     return {
         **translation_to_dict(translation, translator.tokenizers),
+        "confidence": translation.facts.get("confidence"),
         "words": words,
         "attention": attention,
     }

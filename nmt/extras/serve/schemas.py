@@ -159,6 +159,7 @@ class TranslationDetails(Message):
     alignment: list[tuple[int, int]] = Field(description="pairs (source word, word) from 0")
     replaced: list[Replaced]
     complete: bool = Field(description="false: cut at the maximum length")
+    confidence: float | None = Field(None, description="probability that it is good")
     words: list[Word]
     attention: list[list[float]] | None = Field(
         description="by word: weights of the source words, and of the end of the source"

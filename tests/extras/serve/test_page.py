@@ -1,4 +1,4 @@
-"""The page in headless Chromium: typing, words, keys, errors, token."""
+"""The page in headless Chromium: typing, words, keys, errors, token, files, terms."""
 
 import re
 from collections.abc import Iterator
@@ -87,3 +87,41 @@ def test_a_user_translates_and_changes_words(page: Page, served: list[ServedRun]
     page.fill("#source", f"{DOG}\n\nThe king loves the river.")
     expect(page.get_by_role("alert")).to_have_text("")
     expect(page.locator(".run").first.locator("figure")).to_have_count(2)
+
+
+def test_a_user_translates_files(page: Page, served: list[ServedRun]) -> None:
+    file = {"name": "Grüße.txt", "mimeType": "text/plain", "buffer": f"{DOG}\nqqq zzz\n".encode()}
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Translate a file").click()
+    chooser.value.set_files([file, {**file, "name": "a.xyz"}])
+    first, second = (page.get_by_role("article", name=name) for name in ("Grüße.txt", "a.xyz"))
+    expect(first.get_by_role("listitem")).to_contain_text("line 2: ")
+    expect(second.get_by_role("status")).to_contain_text("a.xyz: unknown format")
+    with page.expect_download() as download:
+        first.get_by_role("link").click()
+    assert download.value.suggested_filename == "Grüße.de.txt"
+    (line, _) = download.value.path().read_text("utf-8").splitlines()
+    assert line == served[0].translator.translate([DOG])[0].text
+
+    page.evaluate("""() => {
+        const dataTransfer = new DataTransfer();
+        dataTransfer.items.add(new File(["The king loves the river."], "b.txt"));
+        for (const kind of ["dragover", "drop"]) document.body.dispatchEvent(
+            new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true }));
+    }""")
+    expect(page.get_by_role("article", name="b.txt").get_by_role("link")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_terms_are_used_and_kept(page: Page) -> None:
+    page.fill("#source", DOG)
+    expect(words(page).first).to_be_visible()
+    page.get_by_text("Terms", exact=True).click()
+    page.get_by_label("One in each line").fill("dog = Katze\nnonsense\n\ntree = Strauch")
+    expect(page.locator("#terms-note")).to_have_text("Not used: line 2. Write: word = translation")
+    for word in ("Katze", "Strauch"):
+        expect(page.locator(".run").first.locator(".words.output")).to_contain_text(word)
+    page.reload()
+    expect(page.get_by_text("Terms (2)")).to_be_visible()
+    page.fill("#source", DOG)
+    expect(page.locator(".run").first.locator(".words.output")).to_contain_text("Katze")

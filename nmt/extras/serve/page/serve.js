@@ -3,10 +3,11 @@
 const TYPING_PAUSE = 250; // milliseconds without a key until the text is translated
 const READING_PAUSE = 900; // until a screen reader reads the translation
 const DOUBTFUL = 0.3; // words of a lower probability are marked
+const UNSURE = 0.5; // translations of a lower confidence are marked
 const TRANSLATIONS = 5; // of a line, if the beam is that wide
 
 const byId = (id) => document.getElementById(id);
-const [source, direction, results, problem, announcement] = ["source", "direction", "results", "problem", "announcement"].map(byId);
+const [source, direction, results, problem, announcement, terms] = ["source", "direction", "results", "problem", "announcement", "terms"].map(byId);
 let runs = [];
 let articles = new Map(); // name of a run -> its article
 let typingTimer, readingTimer, waiting;
@@ -29,19 +30,25 @@ class Refusal extends Error {
   }
 }
 
+// The answer to a body: a form, or fields, which are sent as JSON.
 async function request(path, body, signal) {
   const headers = { Authorization: `Bearer ${sessionStorage.getItem("token") ?? ""}` };
-  if (body) headers["Content-Type"] = "application/json";
-  const response = await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal });
+  const isForm = body instanceof FormData;
+  if (body && !isForm) headers["Content-Type"] = "application/json";
+  const response = await fetch(path, { method: body ? "POST" : "GET", headers, body: isForm ? body : body && JSON.stringify(body), signal });
   const answer = await response.json().catch(() => ({ error: `${response.status} ${response.statusText}` }));
   if (!response.ok) throw new Refusal(response.status, answer.error, Number(response.headers.get("Retry-After")));
   return answer;
 }
 
+function inWords(error) {
+  if (error.status === 401) byId("token").hidden = false;
+  return error instanceof Refusal ? error.message : "The server does not answer.";
+}
+
 function report(error) {
   if (error.name === "AbortError") return;
-  if (error.status === 401) byId("token").hidden = false;
-  problem.textContent = error instanceof Refusal ? error.message : "The server does not answer.";
+  problem.textContent = inWords(error);
   if (error.seconds) typingTimer = setTimeout(update, error.seconds * 1000);
 }
 
@@ -87,6 +94,7 @@ function choose() {
   const [from, to] = direction.value.split(" ");
   source.lang = from;
   byId("source-label").textContent = `Text in ${languageName(from)}, to translate into ${languageName(to)}`;
+  terms.value = localStorage.getItem(`terms ${direction.value}`) ?? "";
   document.title = `Translate ${languageName(from)} to ${languageName(to)}`;
   articles = new Map(chosen.map((run) => [run, make("article", { class: "run", "aria-label": `Translation by ${run.name}` })]));
   results.replaceChildren(...articles.values());
@@ -99,16 +107,17 @@ function update() {
   waiting = new AbortController();
   problem.textContent = "";
   const lines = source.value.split("\n");
+  const glossary = readTerms();
   for (const [run, article] of articles) {
-    if (source.value.trim()) translate(run, article, lines, waiting.signal);
+    if (source.value.trim()) translate(run, article, { q: lines, glossary }, waiting.signal);
     else article.replaceChildren();
   }
 }
 
-async function translate(run, article, lines, signal) {
+async function translate(run, article, fields, signal) {
   article.setAttribute("aria-busy", "true");
   try {
-    const body = { q: lines, run: run.name, details: true, alternatives: Math.min(run.translations, TRANSLATIONS) - 1 };
+    const body = { ...fields, run: run.name, details: true, alternatives: Math.min(run.translations, TRANSLATIONS) - 1 };
     const answer = await request("/translate", body, signal);
     const figures = answer.lines.filter((line) => line.translations.length).map((line) => new Line(run, line).figure);
     article.replaceChildren(heading(run, article), ...figures);
@@ -138,6 +147,41 @@ function announce() {
   readingTimer = setTimeout(() => {
     announcement.textContent = [...articles.values()].map(textOf).join("\n");
   }, READING_PAUSE);
+}
+
+// --- Terms and files
+
+// The terms, source -> target. Lines that are none are named.
+function readTerms() {
+  const lines = terms.value.split("\n").map((line) => line.split(/[=\t]/).map((part) => part.trim()));
+  const pairs = lines.filter((parts) => parts.length === 2 && parts.every(Boolean));
+  const wrong = lines.flatMap((parts, index) => (pairs.includes(parts) || parts.join("") === "" ? [] : [index + 1]));
+  byId("terms-note").textContent = wrong.length ? `Not used: line ${wrong.join(", ")}. Write: word = translation` : "";
+  byId("terms-title").textContent = pairs.length ? `Terms (${pairs.length})` : "Terms";
+  return Object.fromEntries(pairs);
+}
+
+async function translateFile(file) {
+  const state = make("p", { role: "status" }, make("progress", { "aria-label": `Translating ${file.name}` }), " Translating…");
+  const article = make("article", { class: "file", "aria-label": file.name }, make("h2", {}, make("bdi", {}, file.name)), state);
+  byId("files").prepend(article);
+  const form = new FormData();
+  form.append("file", file);
+  form.append("run", articles.keys().next().value.name);
+  form.append("glossary", JSON.stringify(readTerms()));
+  try {
+    const answer = await request("/translate_file", form);
+    const path = new URL(answer.translatedFileUrl).pathname; // the server may not know under which name it is reached
+    state.replaceChildren(make("a", { href: path, download: "" }, "Download the translation"), " (for 10 minutes)");
+    const notes = answer.warnings.map((text) => make("li", {}, text));
+    if (notes.length) article.append(make("details", { open: notes.length < 4 }, make("summary", {}, `Warnings: ${notes.length}`), make("ul", {}, ...notes)));
+  } catch (error) {
+    state.replaceChildren(make("span", { class: "warning" }, inWords(error)));
+  }
+}
+
+async function translateFiles(files) {
+  if (articles.size) for (const file of files) await translateFile(file); // one after the other: others wait, too
 }
 
 // --- A line of text and its translations
@@ -213,7 +257,7 @@ class Line {
       message.textContent = alternatives.length > 1 ? "" : "The model knows no other word for this place.";
     } catch (error) {
       list.replaceChildren();
-      message.textContent = error instanceof Refusal ? error.message : "The server does not answer.";
+      message.textContent = inWords(error);
     }
   }
 
@@ -234,7 +278,7 @@ class Line {
       const { lines } = await request("/translate", body);
       this.replace(word, lines[0].translations[0]);
     } catch (error) {
-      message.textContent = error instanceof Refusal ? error.message : "The server does not answer.";
+      message.textContent = inWords(error);
     }
   }
 
@@ -257,7 +301,7 @@ function group(side, label, lang, buttons) {
 }
 
 // The marks in words.
-function notes({ words, complete, replaced }) {
+function notes({ words, complete, replaced, confidence }) {
   const doubtful = words.filter((word) => word.origin === "model" && word.probability < DOUBTFUL);
   const texts = [];
   if (doubtful.length) texts.push(`Doubtful: ${doubtful.map((word) => `“${word.text}” ${percent(word.probability)}`).join(", ")}.`);
@@ -265,7 +309,10 @@ function notes({ words, complete, replaced }) {
   const unknown = replaced.filter(({ origin }) => origin !== "glossary");
   for (const { token, origin } of unknown) texts.push(`Unknown word, ${origins[origin]}${token ? `: “${token}”` : ""}.`);
   if (!complete) texts.push("Cut at the maximum length.");
-  return texts.length ? [make("p", { class: "notes" }, texts.join(" "))] : [];
+  const isUnsure = confidence !== null && confidence < UNSURE;
+  if (confidence !== null && !isUnsure) texts.push(`Confidence ${percent(confidence)}.`);
+  const unsure = isUnsure ? [make("p", { class: "warning" }, `Low confidence, ${percent(confidence)}: check this translation.`)] : [];
+  return texts.length ? [...unsure, make("p", { class: "notes" }, texts.join(" "))] : unsure;
 }
 
 // A text with the words in bold that differ from another text: all between the first and the last difference.
@@ -293,12 +340,29 @@ function weightTable(sources, { text, words, attention }, run) {
   return make("details", {}, make("summary", {}, "Attention in percent"), region);
 }
 
-source.addEventListener("input", (event) => {
+function updateSoon(event) {
   if (event.isComposing) return;
   clearTimeout(typingTimer);
   typingTimer = setTimeout(update, TYPING_PAUSE);
+}
+for (const field of [source, terms]) {
+  field.addEventListener("input", updateSoon);
+  field.addEventListener("compositionend", updateSoon);
+}
+terms.addEventListener("input", () => localStorage.setItem(`terms ${direction.value}`, terms.value));
+byId("choose-file").addEventListener("click", () => byId("file").click());
+byId("file").addEventListener("change", ({ target }) => {
+  translateFiles([...target.files]);
+  target.value = ""; // the same file may be chosen again
 });
-source.addEventListener("compositionend", () => { typingTimer = setTimeout(update, TYPING_PAUSE); });
+for (const kind of ["dragover", "dragleave", "drop"]) {
+  document.addEventListener(kind, (event) => {
+    if (!event.dataTransfer.types.includes("Files")) return;
+    event.preventDefault();
+    document.body.classList.toggle("dropping", kind === "dragover");
+    if (kind === "drop") translateFiles([...event.dataTransfer.files]);
+  });
+}
 direction.addEventListener("change", choose);
 byId("token").addEventListener("submit", (event) => {
   event.preventDefault();
