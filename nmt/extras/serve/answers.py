@@ -170,19 +170,12 @@ class TranslateTask:
         lines = [line for lines, _ in requests for line in lines]
         prefixes = [prefix for lines, prefix in requests for _ in lines]
         translator = self.run.translator_with(self.terms)
-        translations = iter(
-            translator.translate_n_best(lines, self.n, prefixes if any(prefixes) else None)
+        results = translator.translate_n_best(lines, self.n, prefixes if any(prefixes) else None)
+        details = (
+            all_details(results, self.run, translator) if self.details else [None] * len(lines)
         )
-        return [
-            [
-                (
-                    [each.text for each in best],
-                    line_details(best, self.run) if self.details else None,
-                )
-                for best in islice(translations, len(lines))
-            ]
-            for lines, _ in requests
-        ]
+        rows = zip([[each.text for each in best] for best in results], details, strict=True)
+        return [[*islice(rows, len(lines))] for lines, _ in requests]
 
 
 @dataclass(frozen=True)
@@ -198,32 +191,47 @@ class MarkedTask:
     def __call__(self, requests: Sequence[Sequence[Marked]]) -> list[list[Any]]:
         translator = self.run.translator_with(self.terms)
         texts = [text for texts in requests for text in texts]
-        translations = iter(translator.translate_marked(texts))
-        return [
-            [
-                (
-                    marked,
-                    self.run.checker.warnings(best),
-                    line_details([best], self.run) if self.details else None,
-                )
-                for marked, best in islice(translations, len(texts))
-            ]
-            for texts in requests
-        ]
+        results = translator.translate_marked(texts)
+        best = [[translation] for _, translation in results]
+        details = all_details(best, self.run, translator) if self.details else [None] * len(texts)
+        rows = (
+            (marked, self.run.checker.warnings(translation), each)
+            for (marked, translation), each in zip(results, details, strict=True)
+        )
+        return [[*islice(rows, len(texts))] for texts in requests]
 
 
-def line_details(translations: Sequence[Translation], run: ServedRun) -> dict[str, Any]:
-    """All about the translations of a line, best first, for `schemas.LineDetails`."""
+def all_details(
+    results: Sequence[Sequence[Translation]], run: ServedRun, translator: TextTranslator
+) -> list[dict[str, Any]]:
+    """`schemas.LineDetails` from the translations of each line, best first."""
+    lines = [_line_details(translations, run) for translations in results]
+    sentences = [
+        [each["source"] for each in best.facts.get("sentences", ())] for best, *_ in results
+    ]
+    # The translation of a line does not show the other translations of each sentence.
+    texts = [text for of_line in sentences if len(of_line) > 1 for text in of_line]
+    translated = iter(translator.translate_n_best(texts, max(map(len, results))) if texts else [])
+    for line, of_line in zip(lines, sentences, strict=True):
+        if len(of_line) > 1:
+            line["sentences"] = [_line_details(next(translated), run) for _ in of_line]
+    return lines
+
+
+def _line_details(translations: Sequence[Translation], run: ServedRun) -> dict[str, Any]:
     best, translator = translations[0], run.translator
     found = translations if best.src_tokens else ()
-    warnings = run.checker.warnings(best)
     return {
         "source": best.source,
         "src_words": group_words(best.source, best.src_tokens, translator.src_tokenizer)[0],
         "src_cut": best.src_cut,
-        "warnings": [DESCRIPTIONS.get(warning, warning) for warning in warnings],
+        "warnings": explained(run.checker.warnings(best)),
         "translations": [describe(translation, translator) for translation in found],
     }
+
+
+def explained(warnings: Sequence[str]) -> list[str]:
+    return [DESCRIPTIONS.get(warning, warning) for warning in warnings]
 
 
 def find_alternatives(
@@ -309,6 +317,7 @@ class AlternativesTask:
                         "word": word["text"],
                         "probability": round(probability, DIGITS),
                         "translation": details,
+                        "warnings": explained(self.run.checker.warnings(best)),
                     }
 
 

@@ -103,7 +103,7 @@ class FileRequest(Request):
 class AlternativesRequest(Request):
     """A text and the first tokens of its translation: what else could follow?"""
 
-    q: Text = Field(description="one line")
+    q: Text = Field(description="one sentence")
     tokens: list[Annotated[Text, Field(max_length=200)]] = Field(
         max_length=1000,
         description="those of the translation before the word to replace, as in its details",
@@ -174,6 +174,7 @@ class LineDetails(Message):
     src_cut: bool = Field(description="it is longer than decoding.max_source_tokens")
     warnings: list[str] = Field(description="what is probably wrong with the best translation")
     translations: list[TranslationDetails] = Field(description="best first")
+    sentences: list["LineDetails"] | None = Field(None, description="if there are several")
 
 
 class TranslateAnswer(Message):
@@ -204,6 +205,7 @@ class WordAlternative(Message):
     word: str
     probability: float = Field(description="of the first token of the word")
     translation: TranslationDetails
+    warnings: list[str] = Field(description="what is probably wrong with the translation")
 
 
 class AlternativesAnswer(Message):

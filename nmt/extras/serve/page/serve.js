@@ -119,7 +119,9 @@ async function translate(run, article, fields, signal) {
   try {
     const body = { ...fields, run: run.name, details: true, alternatives: Math.min(run.translations, TRANSLATIONS) - 1 };
     const answer = await request("/translate", body, signal);
-    const figures = answer.lines.filter((line) => line.translations.length).map((line) => new Line(run, line).figure);
+    const lines = answer.lines.filter((line) => line.translations.length);
+    const Part = lines.some((line) => line.sentences) ? Paragraph : Line;
+    const figures = lines.map((line) => new Part(run, line).figure);
     article.replaceChildren(heading(run, article), ...figures);
     announce();
   } catch (error) {
@@ -138,7 +140,7 @@ function heading(run, article) {
 }
 
 function textOf(article) {
-  return [...article.querySelectorAll("figure")].map((figure) => figure.dataset.text).join("\n");
+  return [...article.querySelectorAll(":scope > [data-text]")].map((figure) => figure.dataset.text).join("\n");
 }
 
 // For screen readers: once, when the typing has stopped.
@@ -186,22 +188,66 @@ async function translateFiles(files) {
 
 // --- A line of text and its translations
 
-class Line {
+// Where lines have several sentences, they are read as text. The sentence that is chosen shows its words below.
+class Paragraph {
   constructor(run, line) {
-    Object.assign(this, { run, line });
+    this.text = make("p", { class: "text", lang: run.target, dir: "auto" });
+    this.panel = make("div");
+    this.figure = make("section", {}, ...warningsOf(line.warnings), this.text, this.panel);
+    let rest = line.translations[0].text;
+    for (const sentence of (line.sentences ?? [line]).filter(({ translations }) => translations.length)) {
+      const { text } = sentence.translations[0];
+      const start = rest.indexOf(text);
+      if (start < 0) continue; // it cannot be told from the others: it is only text
+      this.text.append(rest.slice(0, start), this.sentence(run, sentence));
+      rest = rest.slice(start + text.length);
+    }
+    this.text.append(rest);
+    this.figure.dataset.text = this.text.textContent;
+  }
+
+  // A button, but one that breaks into lines as text does.
+  sentence(run, sentence) {
+    const button = make("span", { role: "button", tabindex: "0", "aria-expanded": "false", onclick: () => this.open(button, line), onkeydown: (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      button.click();
+    } });
+    const line = new Line(run, sentence, ({ text, confidence }) => {
+      const mark = isUnsure(confidence) && "doubtful";
+      const description = mark && `low confidence, ${percent(confidence)}`;
+      button.replaceChildren(make("span", { "data-mark": mark, title: description, "aria-description": description }, text));
+      this.figure.dataset.text = this.text.textContent;
+    });
+    return button;
+  }
+
+  open(button, line) {
+    const isOpen = button.getAttribute("aria-expanded") === "true";
+    for (const other of this.text.querySelectorAll("[aria-expanded]")) other.setAttribute("aria-expanded", "false");
+    button.setAttribute("aria-expanded", String(!isOpen));
+    this.panel.replaceChildren(...(isOpen ? [] : [line.figure]));
+  }
+}
+
+// A sentence and its translations. changed: called with each translation that is shown.
+class Line {
+  constructor(run, line, changed = () => {}) {
+    Object.assign(this, { run, line, changed });
     this.figure = make("figure", { class: "attention", "data-hint": "" });
     this.show(line.translations[0]);
   }
 
-  show(translation) {
+  show(translation, warnings = this.line.warnings) {
     this.shown = translation;
     this.figure.dataset.text = translation.text;
+    this.changed(translation);
     const { attention } = translation;
     const sources = [...this.line.src_words, "(end)"];
     this.words = translation.words.map((word) => this.wordButton(word));
     this.panel = make("div");
     this.figure.replaceChildren(
-      ...this.line.warnings.map((warning) => make("p", { class: "warning" }, `Probably wrong: ${warning}.`)),
+      ...warningsOf(warnings),
       attention ? group("source", "Source", this.run.source, sources.map((word) => make("button", { type: "button" }, make("bdi", {}, word)))) : "",
       group("output", "Translation", this.run.target, this.words),
       attention ? make("p", { class: "status", role: "status" }) : "",
@@ -254,18 +300,19 @@ class Line {
       const tokens = this.shown.tokens.slice(0, word.token);
       const { alternatives } = await request("/alternatives", { q: this.line.source, run: this.run.name, tokens });
       list.replaceChildren(...alternatives.map((alternative) => this.choice(word, alternative)));
-      message.textContent = alternatives.length > 1 ? "" : "The model knows no other word for this place.";
+      const texts = [alternatives.length > 1 ? "" : "The model knows no other word for this place.", Object.keys(readTerms()).length ? "Terms are not used here." : ""];
+      message.textContent = texts.join(" ").trim();
     } catch (error) {
       list.replaceChildren();
       message.textContent = inWords(error);
     }
   }
 
-  choice(word, { word: text, probability, translation }) {
+  choice(word, { word: text, probability, translation, warnings }) {
     const isShown = translation.text === this.shown.text;
     const rest = translation.words.slice(this.shown.words.indexOf(word) + 1).map((each) => each.before + each.text).join("");
     return make("li", {}, make("button", { type: "button", lang: this.run.target, "aria-current": isShown && "true", onclick: () => {
-      this.replace(word, translation);
+      this.replace(word, translation, warnings);
     } }, make("span", {}, make("strong", {}, text), make("small", {}, rest)), make("small", {}, percent(probability))));
   }
 
@@ -276,16 +323,16 @@ class Line {
     const body = { q: [this.line.source], run: this.run.name, details: true, prefix: `${before} ${typed}`.trim() };
     try {
       const { lines } = await request("/translate", body);
-      this.replace(word, lines[0].translations[0]);
+      this.replace(word, lines[0].translations[0], lines[0].warnings);
     } catch (error) {
       message.textContent = inWords(error);
     }
   }
 
   // Show a translation in which another word stands in place of `word`, and stay at this place.
-  replace(word, translation) {
+  replace(word, translation, warnings) {
     const index = this.shown.words.indexOf(word);
-    this.show(translation);
+    this.show(translation, warnings);
     this.words[Math.min(index, this.words.length - 1)]?.focus();
     announce();
   }
@@ -300,6 +347,14 @@ function group(side, label, lang, buttons) {
   return make("div", { class: `words ${side}`, role: "group", "aria-label": label, lang }, ...buttons);
 }
 
+function warningsOf(warnings) {
+  return warnings.map((warning) => make("p", { class: "warning" }, `Probably wrong: ${warning}.`));
+}
+
+function isUnsure(confidence) {
+  return confidence !== null && confidence < UNSURE; // null: the run does not know its confidence
+}
+
 // The marks in words.
 function notes({ words, complete, replaced, confidence }) {
   const doubtful = words.filter((word) => word.origin === "model" && word.probability < DOUBTFUL);
@@ -309,9 +364,8 @@ function notes({ words, complete, replaced, confidence }) {
   const unknown = replaced.filter(({ origin }) => origin !== "glossary");
   for (const { token, origin } of unknown) texts.push(`Unknown word, ${origins[origin]}${token ? `: “${token}”` : ""}.`);
   if (!complete) texts.push("Cut at the maximum length.");
-  const isUnsure = confidence !== null && confidence < UNSURE;
-  if (confidence !== null && !isUnsure) texts.push(`Confidence ${percent(confidence)}.`);
-  const unsure = isUnsure ? [make("p", { class: "warning" }, `Low confidence, ${percent(confidence)}: check this translation.`)] : [];
+  if (confidence >= UNSURE) texts.push(`Confidence ${percent(confidence)}.`);
+  const unsure = isUnsure(confidence) ? [make("p", { class: "warning" }, `Low confidence, ${percent(confidence)}: check this translation.`)] : [];
   return texts.length ? [...unsure, make("p", { class: "notes" }, texts.join(" "))] : unsure;
 }
 
