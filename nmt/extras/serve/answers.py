@@ -69,10 +69,6 @@ class Batcher:
         """Texts in the queue, without those of cancelled requests."""
         return sum(job.n_texts for job in self._jobs if not job.future.cancelled())
 
-    def is_full(self, n_texts: int) -> bool:
-        """Whether there is no room for `n_texts` more texts."""
-        return self.n_waiting + n_texts > self.capacity
-
     def stop(self) -> None:
         """Answer the requests that wait, and return. No other may come afterwards."""
         self._thread.shutdown()
@@ -86,7 +82,7 @@ class Batcher:
         job = _Job(task, request, n_texts)
         with self._lock:
             self._jobs = [job for job in self._jobs if not job.future.cancelled()]
-            if self.is_full(n_texts):
+            if self.n_waiting + n_texts > self.capacity:
                 raise QueueFullError(
                     f"the queue is full: {self.n_waiting} of at most {self.capacity} texts wait; "
                     "try again later"

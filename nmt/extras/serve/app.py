@@ -225,22 +225,23 @@ class _Api:
         """The languages, as LibreTranslate lists them: sources first."""
         self.authorize(request, api_key)
         pairs = [(run.info.source, run.info.target) for run in self.runs.values()]
-        targets = {source: dict[str, None]() for source, _ in pairs}
+        targets: dict[str, dict[str, None]] = {}  # the inner one as a set that keeps the order
         for source, target in pairs:
-            targets[source][target] = None
-        names = english_names()
+            targets.setdefault(source, {})[target] = None
         return [
-            Language(code=code, name=names.get(code, code), targets=[*targets.get(code, ())])
+            Language(**_named(code), targets=[*targets.get(code, ())])
             for code in dict.fromkeys([*targets, *(target for _, target in pairs)])
         ]
 
     async def settings(self) -> dict[str, Any]:
         """What LibreTranslate's pages ask first. Needs no token."""
+        first = next(iter(self.runs.values())).info
         return {
             "apiKeys": self.token is not None,
             "charLimit": self.characters,
             "filesTranslation": True,
             "keyRequired": self.token is not None,
+            "language": {"source": _named(first.source), "target": _named(first.target)},
             "suggestions": False,
             "supportedFilesFormat": [*SUFFIXES],
         }
@@ -305,12 +306,16 @@ class _Api:
         Raises: as `compute`. For all parts but the first, it waits until the queue has room.
         """
         results: list[Any] = []
+        end = 0.0  # of waiting for room in the queue
         while len(results) < len(texts):
             part = texts[len(results) :][: min(MAX_PART, self.queue)]
-            end = time.monotonic() + self.timeout
-            while self.batcher.is_full(len(part)) and results and time.monotonic() < end:
+            try:
+                results += await self.compute(request, task, part, len(part))
+                end = time.monotonic() + self.timeout
+            except QueueFullError:
+                if time.monotonic() > end:
+                    raise
                 await asyncio.sleep(0.05)
-            results += await self.compute(request, task, part, len(part))
         return results
 
     async def compute(self, request: Request, task: Task, values: Any, n_texts: int) -> Any:
@@ -397,6 +402,10 @@ def create_app(
 def _file(content: bytes, media_type: str) -> Callable[[Request], Response]:
     headers = {"Cache-Control": "no-cache"}
     return lambda _request: Response(content, media_type=media_type, headers=headers)
+
+
+def _named(code: str) -> dict[str, str]:
+    return {"code": code, "name": english_names().get(code, code)}
 
 
 async def _wait_for_disconnect(request: Request) -> None:

@@ -78,7 +78,7 @@ class Guard:
                 raise HTTPException(
                     403, f"the request comes from a page of {origin}, not of this server"
                 )
-            kind = headers.get("content-type", "")
+            kind = headers.get("content-type", FORMS[0] if scope["method"] == "POST" else "")
             is_form = kind.startswith(FORMS)
             if scope["method"] == "POST" or is_form:
                 body = await self._read_body(receive, self.max_bodies.get(scope["path"]))

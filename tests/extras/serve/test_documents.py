@@ -1,8 +1,10 @@
 """Files and HTML: their parts, limits, downloads; and terms of a request."""
 
+import json
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from typing import Any
 
 import pytest
@@ -12,8 +14,9 @@ pytest.importorskip("fastapi", reason="needs nmt[serve]")
 from fastapi.testclient import TestClient
 
 from nmt.extras.serve import downloads
-from nmt.extras.serve.answers import ServedRun
+from nmt.extras.serve.answers import Batcher, QueueFullError, ServedRun
 from nmt.extras.serve.downloads import translated_name
+from nmt.extras.serve.schemas import TranslateAnswer
 from tests.extras.serve.conftest import Gate, until
 from tests.extras.serve.test_app import DOG, KING, TOKEN, client_of, error_of
 
@@ -65,6 +68,23 @@ def test_requests_of_others_come_between_the_parts_of_a_file(
     names = [type(task).__name__ for task in gate.tasks]
     assert sorted(names) == ["MarkedTask"] * 4 + ["TranslateTask"]
     assert names[-1] == "MarkedTask"
+
+
+@pytest.mark.parametrize(("full", "status"), [({1}, 503), ({2, 3}, 200)])
+def test_only_the_first_part_of_a_file_is_refused(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, full: set[int], status: int
+) -> None:
+    """The others wait until the queue has room."""
+    numbers, submit = count(1), Batcher.submit
+
+    def sometimes_full(batcher: Batcher, *arguments: Any) -> Any:
+        if next(numbers) in full:
+            raise QueueFullError("the queue is full")
+        return submit(batcher, *arguments)
+
+    monkeypatch.setattr(Batcher, "submit", sometimes_full)
+    response = client.post("/translate_file", files={"file": ("a.txt", f"{DOG}\n" * 64)})
+    assert response.status_code == status
 
 
 def test_warnings_of_a_file_name_its_lines(client: TestClient) -> None:
@@ -121,3 +141,66 @@ def test_the_oldest_download_makes_room(
 )
 def test_names_of_translated_files(name: str, translated: str) -> None:
     assert translated_name(name, "de") == translated
+
+
+def test_html(client: TestClient) -> None:
+    dog, king = translations(client, DOG, KING)
+    fields = {"format": "html", "alternatives": 3}
+    html = f'<p class="a &amp; b">{DOG}</p>\r\n<ul><li>{KING}</li></ul><script>{DOG}</script>'
+    answer = client.post("/translate", json={"q": [html, DOG, ""], **fields}).json()
+    translated = html.replace(f">{DOG}</p>", f">{dog}</p>").replace(KING, king)
+    assert answer["translatedText"] == [translated, dog, ""]
+    assert answer["alternatives"] == [[], [], []]
+    single = client.post("/translate", data={"q": html, **fields, "details": "true"}).json()
+    assert (single["translatedText"], single["alternatives"]) == (translated, [])
+    assert [line["translations"][0]["text"] for line in single["lines"]] == [dog, king]
+    TranslateAnswer.model_validate(single)
+    # what a page says about its encoding does not concern this text
+    html = f'<meta charset="latin-1"><p class="Ж">{DOG}</p>'
+    answer = client.post("/translate", json={"q": html, "format": "html"}).json()
+    assert answer["translatedText"] == html.replace(DOG, dog)
+
+
+def test_inline_tags_of_html_stay(client: TestClient) -> None:
+    html = "<p>The <b>dog</b> sees the tree.</p>"
+    text = client.post("/translate", json={"q": html, "format": "html"}).json()["translatedText"]
+    assert "<b>" in text
+    assert re.sub("</?b>", "", text) == f"<p>{translations(client, DOG)[0]}</p>"
+
+
+def test_requests_with_other_terms_at_the_same_time(client: TestClient) -> None:
+    """Each gets what it gets alone."""
+    glossaries = [{}, {"dog": "Katze"}, {"dog": "Vogel"}, {"tree": "Haus"}]
+
+    def translate(glossary: dict[str, str]) -> str:
+        answer = client.post("/translate", json={"q": DOG, "glossary": glossary})
+        text: str = answer.json()["translatedText"]
+        return text
+
+    alone = [translate(glossary) for glossary in glossaries]
+    for glossary, text in zip(glossaries, alone, strict=True):
+        assert all(term in text for term in glossary.values())
+    assert len({*alone}) == len(alone)
+    with ThreadPoolExecutor(8) as pool:
+        assert [*pool.map(translate, glossaries * 6)] == alone * 6
+
+
+def test_terms_of_files_and_html(client: TestClient) -> None:
+    glossary = {"dog": "Katze"}
+    _, file = upload(client, "a.txt", DOG, glossary=json.dumps(glossary))
+    assert "Katze" in file.text
+    fields = {"q": f"<p>{DOG}</p>", "format": "html", "glossary": glossary}
+    assert "Katze" in client.post("/translate", json=fields).json()["translatedText"]
+
+
+def test_details_of_each_sentence(client: TestClient) -> None:
+    fields = {"q": f"{DOG} {KING}\n{DOG}", "details": True, "alternatives": 2}
+    answer = client.post("/translate", json=fields).json()
+    TranslateAnswer.model_validate(answer)
+    line, single = answer["lines"]
+    assert "sentences" not in single
+    assert [each["source"] for each in line["sentences"]] == [DOG, KING]
+    dog, king = (each["translations"] for each in line["sentences"])
+    assert dog == single["translations"]
+    assert len(king) == 3
+    assert line["translations"][0]["text"] == f"{dog[0]['text']} {king[0]['text']}"

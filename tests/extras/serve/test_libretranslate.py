@@ -55,7 +55,7 @@ def test_all_its_fields_as_json_or_as_a_form(client: TestClient) -> None:
     assert client.post("/translate", json=auto).json() == detected
     assert client.post("/translate", data=auto).json() == detected
     assert client.post("/translate", **multipart(**auto)).json() == detected
-    assert client.post("/translate", params=auto, headers={"content-type": FORM}).json() == detected
+    assert client.post("/translate", params=auto).json() == detected
 
 
 def test_texts_of_a_form_are_a_list(client: TestClient) -> None:
@@ -159,3 +159,5 @@ def test_its_limits_are_those_of_translations(client: TestClient) -> None:
     assert error_of(client.post("/detect", data={"q": "x" * 201})) == (413, text)
     settings = client.get("/frontend/settings").json()
     assert (settings["charLimit"], settings["keyRequired"]) == (200, False)
+    assert settings["language"]["target"] == {"code": "de", "name": "German"}
+    assert ".srt" in settings["supportedFilesFormat"]

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("fastapi", reason="needs nmt[serve]")
 pytest.importorskip("playwright", reason="needs playwright")
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, FilePayload, Page, expect
 
 from nmt.extras.serve.answers import ServedRun
 from tests.extras.analysis.test_html import needs_chromium
@@ -90,10 +90,14 @@ def test_a_user_translates_and_changes_words(page: Page, served: list[ServedRun]
 
 
 def test_a_user_translates_files(page: Page, served: list[ServedRun]) -> None:
-    file = {"name": "Grüße.txt", "mimeType": "text/plain", "buffer": f"{DOG}\nqqq zzz\n".encode()}
+    content = f"{DOG}\nqqq zzz\n".encode()
+    files = [
+        FilePayload(name=name, mimeType="text/plain", buffer=content)
+        for name in ("Grüße.txt", "a.xyz")
+    ]
     with page.expect_file_chooser() as chooser:
         page.get_by_role("button", name="Translate a file").click()
-    chooser.value.set_files([file, {**file, "name": "a.xyz"}])
+    chooser.value.set_files(files)
     first, second = (page.get_by_role("article", name=name) for name in ("Grüße.txt", "a.xyz"))
     expect(first.get_by_role("listitem")).to_contain_text("line 2: ")
     expect(second.get_by_role("status")).to_contain_text("a.xyz: unknown format")
