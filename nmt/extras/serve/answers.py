@@ -19,6 +19,7 @@ from nmt.decoding.translator import Translation, Translator
 from nmt.decoding.warnings import DESCRIPTIONS, WarningChecker
 from nmt.errors import DataError, NmtError
 from nmt.extras.serve.schemas import Run
+from nmt.extras.texts.glossary import Glossary
 from nmt.extras.texts.marked import Marked
 from nmt.extras.texts.translator import TextTranslator
 from nmt.model.interface import TranslationModel
@@ -27,6 +28,7 @@ from nmt.text.vocabulary import SOS, SPECIALS, UNK
 
 logger = logging.getLogger(__name__)
 
+DEFECT = "an error inside the server; its log has the details"
 DIGITS = 4  # of weights and probabilities
 MIN_PROBABILITY = 0.002  # of an alternative; less probable tokens start nonsense
 
@@ -122,8 +124,7 @@ def _answer(jobs: Sequence[_Job]) -> None:
             jobs[0].future.set_exception(error)
         else:
             logger.exception("a request failed")
-            text = "an error inside the server; its log has the details"
-            jobs[0].future.set_exception(NmtError(text))
+            jobs[0].future.set_exception(NmtError(DEFECT))
         return
     for job, result in zip(jobs, results, strict=True):
         job.future.set_result(result)
@@ -141,8 +142,6 @@ class ServedRun:
         """The translator with a glossary. Raises: DataError if a term cannot be used."""
         if not terms:
             return self.translator
-        from nmt.extras.texts.glossary import Glossary
-
         return TextTranslator.of(self.translator, glossary=Glossary.of(dict(terms)))
 
 

@@ -27,6 +27,7 @@ from nmt.extras.documents.document import (
 )
 from nmt.extras.init.languages import english_names
 from nmt.extras.serve.answers import (
+    DEFECT,
     AlternativesTask,
     Batcher,
     MarkedTask,
@@ -391,7 +392,7 @@ def create_app(
     app.get("/health")(api.health)
     for path, (package, name, media_type) in PAGE.items():
         app.add_route(path, _file(files(package).joinpath(name).read_bytes(), media_type))
-    for kind in (NmtError, HTTPException, RequestValidationError):
+    for kind in (NmtError, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, _on_error)
     max_body = MAX_BYTES_PER_CHARACTER * characters + MAX_OTHER_BYTES
     max_bodies = {"/translate_file": max(max_body, MAX_FILE_BYTES)}
@@ -430,7 +431,10 @@ def _on_error(_request: Request, error: Exception) -> Response:
             return error_response(413, error.reason)
         case QueueFullError():
             return error_response(503, str(error))
-    return error_response(422 if isinstance(error, ConfigError | DataError) else 500, str(error))
+        case NmtError():
+            status = 422 if isinstance(error, ConfigError | DataError) else 500
+            return error_response(status, str(error))
+    return error_response(500, DEFECT)
 
 
 def _wrong_field(error: RequestValidationError) -> tuple[int, str]:

@@ -2,6 +2,7 @@
 are.
 """
 
+import re
 from collections.abc import Iterable
 from math import exp
 
@@ -12,6 +13,8 @@ from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import SPECIALS, Vocabulary
 
 MAX_CHARACTERS = 1000  # of a text that are read
+# Tags, addresses, placeholders, numbers: words of no language.
+NO_WORDS = re.compile(r"<[^<>]*>|[!-~]*[0-9@/\\{}%_=][!-~]*")
 GUESS = 2.0  # nats that the guess by stop words adds; it decides where languages share a vocabulary
 # Nats per character, in units of those of the training data: up to the first a text may be in the
 # language, from the second on it is not.
@@ -50,19 +53,22 @@ class Detector:
     """
 
     def __init__(self, languages: Iterable[tuple[str, Tokenizer, Vocabulary]]) -> None:
-        first = {row[0]: row for row in reversed([*languages])}
+        first: dict[str, tuple[str, Tokenizer, Vocabulary]] = {}
+        for row in languages:
+            first.setdefault(row[0], row)
         self._languages = [_Language(*row) for row in first.values()]
 
     def __call__(self, text: str) -> list[Detection]:
         """The languages that a text may be in, best first; at least one."""
-        text = text[:MAX_CHARACTERS]
+        text = NO_WORDS.sub(" ", text[:MAX_CHARACTERS])
+        text = text.lower() if text.isupper() else text
         guess = guess_language([text])
         rows = [(each.code, *each.score(text)) for each in self._languages]
         rows = [(code, score + GUESS * (code == guess), fit) for code, score, fit in rows]
-        best = max(score for _, score, _ in rows)
-        total = sum(exp(score - best) for _, score, _ in rows)
+        rows.sort(key=lambda row: -row[1])
+        total = sum(exp(score - rows[0][1]) for _, score, _ in rows)
         found = [
-            Detection(language=code, confidence=round(100 * fit * exp(score - best) / total))
+            Detection(language=code, confidence=round(100 * fit * exp(score - rows[0][1]) / total))
             for code, score, fit in rows
         ]
         found.sort(key=lambda each: -each.confidence)

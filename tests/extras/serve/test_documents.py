@@ -87,6 +87,17 @@ def test_only_the_first_part_of_a_file_is_refused(
     assert response.status_code == status
 
 
+def test_a_defect_is_an_error_in_json(
+    served: list[ServedRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmt.extras.serve.app.open_document", lambda *_: 1 / 0)
+    app = client_of(served).app
+    with TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
+        response = client.post("/translate_file", files={"file": ("a.txt", DOG)})
+        text = "an error inside the server; its log has the details"
+        assert error_of(response) == (500, text)
+
+
 def test_warnings_of_a_file_name_its_lines(client: TestClient) -> None:
     answer, _ = upload(client, "a.txt", f"{DOG}\n\nqqq zzz xxx\n")
     assert [text.partition(":")[0] for text in answer["warnings"]] == ["line 3"]

@@ -124,6 +124,8 @@ def test_the_python_client_with_a_token(served: list[ServedRun]) -> None:
         (DOG, ["en"]),
         (HUND, ["de"]),
         ([DOG, KING], ["en"]),
+        (DOG.upper(), ["en"]),
+        (f'<a href="x.html">{HUND}</a> https://example.org/the/dog {{the}} 1,250', ["de"]),
         ("Собака спит.", []),
         ("", []),
         ("1", []),
