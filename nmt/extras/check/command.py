@@ -1,5 +1,6 @@
 """`nmt check`: compares a translation with its source, without a model."""
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +24,14 @@ def command(
             metavar="TRANSLATION",
         ),
     ] = None,
+    glossary: Annotated[
+        Path | None,
+        typer.Option(
+            "--glossary",
+            help="Terms that must be translated so; each line: term, tab, translation.",
+            metavar="FILE",
+        ),
+    ] = None,
     format_: Annotated[
         str | None,
         typer.Option(
@@ -39,7 +48,7 @@ def command(
         DataError: a file cannot be read, or one has more texts than the other.
     """
     texts, name = read_texts(source, translation, format_), translation or source
-    findings = [*find_all(texts)]
+    findings = [*find_all(texts, missing_terms(glossary))]
     if as_json:
         rows = [
             {
@@ -62,6 +71,16 @@ def command(
         print(f"{count} in {len(texts):,} texts")
     if findings:
         raise typer.Exit(1)
+
+
+def missing_terms(glossary: Path | None) -> Callable[[str, str], Iterable[str]]:
+    """A function from a source and its translation to the terms that the translation lacks."""
+    if glossary is None:
+        return lambda *_: ()
+    from nmt.extras.texts.glossary import Glossary, missing  # which need torch
+
+    terms = Glossary.read(glossary)
+    return lambda source, translation: missing(terms.terms_in(source), translation)
 
 
 def read_texts(source: Path, translation: Path | None, format_: str | None) -> list[Text]:

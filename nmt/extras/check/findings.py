@@ -44,7 +44,7 @@ class Finding:
 
 
 def find_all(
-    texts: Sequence[Text], missing_terms: Callable[[str, str], Iterable[str]] = lambda *_: ()
+    texts: Sequence[Text], missing_terms: Callable[[str, str], Iterable[str]]
 ) -> Iterator[Finding]:
     """All findings, in the order of the texts.
 

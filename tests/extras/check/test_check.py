@@ -141,6 +141,44 @@ def test_command(tmp_path: Path, nmt: Run) -> None:
     }
 
 
+def test_terms_of_a_glossary(tmp_path: Path, nmt: Run) -> None:
+    glossary = write(tmp_path / "terms.tsv", ["# ours", "lake|lakes\tSee", "boat\tKahn"])
+    source, own = write(tmp_path / "a.en", SOURCE), write(tmp_path / "a.de", GOOD)
+    result = nmt("check", source, own, "--glossary", glossary)
+    assert result.status == 1
+    assert result.out.splitlines()[:-1] == [f"{own}, line 5: the term Kahn is missing"]
+
+
+PO = """
+msgid "Delete %d files?"
+msgstr "Dateien löschen?"
+
+msgid "Open the file"
+msgstr ""
+
+msgid "Close"
+msgstr "Schließen"
+"""
+
+
+def test_a_file_with_both_languages(tmp_path: Path, nmt: Run) -> None:
+    path = tmp_path / "de.po"
+    path.write_text(PO, encoding="utf-8")
+    assert nmt("check", path).out.splitlines() == [
+        f"{path}, line 2: %d is missing",
+        f"{path}, line 5: there is no translation",
+        "2 findings in 3 texts",
+    ]
+
+
+def test_documents(tmp_path: Path, nmt: Run) -> None:
+    source, own = tmp_path / "a.html", tmp_path / "b.html"
+    source.write_text("<h1>Boats</h1>\n<p>The <b>new</b> boat has 25 seats.</p>\n")
+    own.write_text("<h1>Boote</h1>\n<p>Das <b>neue Boot hat</b> 15 Plätze.</p>\n", "utf-8")
+    result = nmt("check", source, own)
+    assert result.out.splitlines()[:-1] == [f"{own}, line 2: the number 25 is missing"]
+
+
 def test_another_number_of_lines(tmp_path: Path, nmt: Run) -> None:
     source = write(tmp_path / "a.en", SOURCE)
     result = nmt("check", source, write(tmp_path / "a.de", GOOD[:3] + GOOD[4:]))
