@@ -43,7 +43,7 @@ def command(
     column = f"chrF >= {GOOD_CHRF}"
     table = Table(
         "curve",
-        f"{run}, {record['checkpoint']}, dev split, beam {record['decoding']['beam']}",
+        f"{run}, {record['checkpoint']}, dev split, beam {record['beam']}",
         ("confidence", "sentences", column),
         [(f"{low:.1f}-{low + 1 / BINS:.1f}", n, good) for low, n, _, good in record["curve"]],
         f"the confidence in each sentence is from a fit to {PARTS - 1}/{PARTS} of the others",
@@ -101,7 +101,8 @@ def calibrate(
         ),
         "checkpoint": checkpoint.name,
         "search": translator.options.search,
-        "decoding": translator.options.model_dump(mode="json"),
+        "method": translator.options.method,
+        "beam": translator.options.beam,
         "sentences": len(good),
         "good": good.mean(),
         "ece": sum(n * abs(mean - share) for _, n, mean, share in curve) / len(good),
