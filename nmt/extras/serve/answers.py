@@ -332,7 +332,7 @@ def describe(translation: Translation, translator: Translator) -> dict[str, Any]
         last_token = max(own, default=first_token - 1)
         # Tokens that add no text belong to the next word.
         tokens = range(first_token, last_token + 1)
-        origins = [replacements[position].origin for position in tokens if position in replacements]
+        origins = [replacements[position].origin for position in own if position in replacements]
         log_prob = sum(translation.token_log_probs[position] for position in tokens)
         words.append(
             {

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -16,15 +17,16 @@ from nmt.decoding.alignment import written_tokens
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.fast import replace_submodules
 from nmt.decoding.translator import Translation, Translator
-from nmt.decoding.unknown_words import Replacement, with_replacements
+from nmt.decoding.unknown_words import Replacement
 from nmt.errors import DataError
-from nmt.extras.texts.words import WORD, sides, word_weights
+from nmt.extras.texts.edits import Edit, apply, apply_to_tokens
+from nmt.extras.texts.words import WORD, word_weights, words_and_shares
 from nmt.files import MAX_TEXT_BYTES
 from nmt.lines import read_lines
 from nmt.model.interface import TranslationModel
 from nmt.model.lexical_bias import LexicalBias, Translations
 from nmt.model.seq2seq import Seq2Seq
-from nmt.text.tokenizers import JOINER, SPACE, normalize
+from nmt.text.tokenizers import normalize
 from nmt.text.vocabulary import EOS, PAD, UNK
 
 # p(term | each of its source words) for the lexical bias, tried in this order. Larger ones destroy
@@ -62,22 +64,22 @@ class Glossary:
 
     def __init__(self, entries: Iterable[tuple[str, str, str]]) -> None:
         """Entries: (place for messages, source, target). Raises: DataError."""
-        self._targets: dict[tuple[str, ...], tuple[str, bool]] = {}
+        self._terms: dict[str, tuple[str, bool]] = {}
         for place, forms, written in entries:
             target = normalize(written)
-            for number, source in enumerate(forms.split("|")):
-                words = tuple(normalize(source[start:end]) for start, end in _words(source))
-                if not words or not target:
+            for number, form in enumerate(forms.split("|")):
+                source = " ".join(_words(form))
+                if not source or not target:
                     raise DataError(f"{place}: a side of the term is empty")
                 # "IT" is not "it".
-                key = words if source.isupper() and len(source.strip()) > 1 else _lower(words)
-                known, _ = self._targets.setdefault(key, (target, number > 0))
+                key = source if source.isupper() and len(source) > 1 else source.lower()
+                known, _ = self._terms.setdefault(key, (target, number > 0))
                 if known != target:
                     raise DataError(
-                        f"{place}: {source.strip()!r} has two translations, {known!r} and "
-                        f"{target!r}; keep one"
+                        f"{place}: {source!r} has two translations, {known!r} and {target!r}; keep "
+                        "one"
                     )
-        self._longest = max(map(len, self._targets), default=0)
+        self._longest = max((len(key.split()) for key in self._terms), default=0)
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -105,13 +107,12 @@ class Glossary:
 
     def terms_in(self, text: str) -> list[TermMatch]:
         """The terms of a source, in their order; of overlapping ones the longest."""
-        spans = _words(text)
-        words = [normalize(text[start:end]) for start, end in spans]
+        spans, words = [match.span() for match in WORD.finditer(text)], _words(text)
         found = []
         for first, (start, _) in enumerate(spans):
             for after in range(first + 1, min(first + self._longest, len(words)) + 1):
-                part = tuple(words[first:after])
-                entry = self._targets.get(part) or self._targets.get(_lower(part))
+                part = " ".join(words[first:after])
+                entry = self._terms.get(part) or self._terms.get(part.lower())
                 if entry is not None:
                     found.append(TermMatch(start, spans[after - 1][1], *entry))
         chosen: list[TermMatch] = []
@@ -172,15 +173,17 @@ class _Sentence:
 
     def __init__(self, translator: Translator, text: str, matches: Sequence[TermMatch]) -> None:
         self.text, self.matches, self.tokenizers = text, matches, translator.tokenizers
-        tokens = translator.src_tokenizer.split(text)[: translator.options.max_source_tokens]
-        source, _ = sides(Translation(text, src_tokens=tuple(tokens)), self.tokenizers)
+        tokenizer = translator.src_tokenizer
+        tokens = tokenizer.split(text)[: translator.options.max_source_tokens]
+        words, shares = words_and_shares(text, tokens, tokenizer, tokenizer.normalize)
         self.ids = tuple(translator.src_vocabulary.ids(tokens))
         self.short: dict[str, tuple[list[int], list[int]]] = {}
         for match in matches:
             ids = translator.tgt_vocabulary.ids(translator.tgt_tokenizer.split(match.target))
             if len(ids) <= MAX_SUBWORDS and UNK not in ids:
+                inside = [start < match.end and end > match.start for start, end in words]
                 positions, _ = self.short.setdefault(match.target, ([], ids))
-                positions += range(*source.tokens(match.start, match.end))
+                positions += np.flatnonzero(shares[inside].any(0)).tolist()
 
     def n_short(self, translation: Translation) -> int:
         """How many terms it lacks, in the form of the glossary, that the lexical bias may bring."""
@@ -190,23 +193,22 @@ class _Sentence:
     def replaced(self, translation: Translation, protected: Collection[str]) -> Translation:
         """The translation with each term that it lacks, in place of the words that belong to it."""
         for target in missing(self.matches, translation.text).elements():
-            places = [
-                self._place(translation, match, protected)
-                for match in self.matches
-                if match.target == target
-            ]
-            attention, match, words = max(places, key=lambda place: place[0])
+            sources = [match for match in self.matches if match.target == target]
+            places = [self._place(translation, match, protected) for match in sources]
+            attention, start, end = max(places)
             if attention >= MIN_ATTENTION:
-                translation = self._with_term(translation, match, *words)
-                continue
-            warning = f"the glossary's {target!r} for {match.of(self.text)!r} is missing"
-            translation = replace(translation, warnings=(*translation.warnings, warning))
+                translation = self._with_term(translation, target, start, end)
+            else:
+                warning = f"the glossary's {target!r} for {sources[0].of(self.text)!r} is missing"
+                translation = replace(translation, warnings=(*translation.warnings, warning))
         return translation
 
     def _place(
         self, translation: Translation, match: TermMatch, protected: Collection[str]
-    ) -> tuple[float, TermMatch, Span]:
-        """The part of the translation that belongs to a term, and its attention to it."""
+    ) -> tuple[float, int, int]:
+        """The attention to a term of the part of the translation that belongs to it, its first
+        character and the one after the last.
+        """
         weights = word_weights(translation, self.tokenizers)
         present = _present({each.target for each in self.matches}, translation.text)
         usable = [
@@ -219,33 +221,26 @@ class _Sentence:
         inside = weights.inside(match.start, match.end)
         attention = weights.weights[usable, slice(*inside)].sum(1)
         if not attention.any():
-            return 0.0, match, (0, 0)
+            return 0.0, 0, 0
         best, reading = weights.aligned(*inside, usable)
         low, high = best[0], best[-1]
         if any(word not in reading for word in range(low, high)):
             low = high = usable[int(attention.argmax())]
-        return float(attention.max()), match, (weights.target[low][0], weights.target[high][1])
+        return float(attention.max()), weights.target[low][0], weights.target[high][1]
 
-    def _with_term(
-        self, translation: Translation, match: TermMatch, start: int, end: int
-    ) -> Translation:
-        """The translation with a term in place of the characters from `start` up to `end`."""
-        source, target = sides(translation, self.tokenizers)
-        term, text = match.target, translation.text
+    def _with_term(self, translation: Translation, term: str, start: int, end: int) -> Translation:
+        """The translation with a term in place of some characters."""
+        text = translation.text
         if text[start].isupper() and not any(map(str.isalnum, text[:start])):
             term = term[0].upper() + term[1:]
-        first, after = target.tokens(start, end)
-        written = written_tokens(translation)
-        before, behind = target.around(start, end)
-        mark = written[first][:1] if written[first][:1] in (SPACE, JOINER) else ""
-        src_position, _ = source.tokens(match.start, match.end)
-        replaced = (
-            *(each for each in translation.replaced if not first <= each.position < after),
-            *(Replacement(position, None, "", "glossary") for position in range(first, after - 1)),
-            Replacement(after - 1, src_position, mark + before + term + behind, "glossary"),
-        )
-        text = self.tokenizers[1].join(with_replacements(translation.tokens, replaced))
-        return replace(translation, text=text, replaced=replaced)
+        edits, written = [Edit(start, end, term)], written_tokens(translation)
+        new = apply_to_tokens(written, text, edits, self.tokenizers[1].join)
+        changed = {position for position, token in enumerate(written) if token != new[position]}
+        replaced = [each for each in translation.replaced if each.position not in changed]
+        for position in sorted(changed):
+            peak = int(translation.attention[position, :-1].argmax())
+            replaced.append(Replacement(position, peak, new[position], "glossary"))
+        return replace(translation, text=apply(text, edits).text, replaced=tuple(replaced))
 
 
 def missing(matches: Sequence[TermMatch], text: str, *, is_exact: bool = False) -> Counter[str]:
@@ -261,10 +256,12 @@ def missing(matches: Sequence[TermMatch], text: str, *, is_exact: bool = False) 
 def _present(
     targets: Iterable[str], text: str, exact: Collection[str] = ()
 ) -> list[tuple[int, int, str]]:
-    """Where a translation has terms, the longest where they overlap, and which; `exact`: those
-    that no ending may follow.
+    """Where a translation has terms as whole words, the longest where they overlap, and which.
+
+    exact: no ending may follow these.
     """
-    starts, ends = map(set, zip(*_words(text), strict=True)) if text else (set(), set())
+    spans = [match.span() for match in WORD.finditer(text)]
+    starts, ends = {start for start, _ in spans}, {end for _, end in spans}
     # All letters of some models, and of headings, have the same case.
     flags = re.IGNORECASE if text.islower() or text.isupper() else re.NOFLAG
     found: list[tuple[int, int, str]] = []
@@ -273,34 +270,19 @@ def _present(
         written = rf"(?i:{re.escape(target[0])}){re.escape(target[1:])}{ending}"
         for match in re.finditer(written, text, flags):
             start, end = match.span()
-            before = text[:start].rstrip()
-            begins = not any(map(str.isalnum, before)) or before[-1] in ".!?:"
+            begins = re.search(r"(^|[.!?:])\W*$", text[:start])  # a sentence: in upper case
             if (
-                start in starts
+                (match[0][0] == target[0] or begins or flags)
+                and start in starts
                 and end in ends
-                and (match[0][0] == target[0] or begins or flags)
                 and all(end <= first or last <= start for first, last, _ in found)
             ):
                 found.append((start, end, target))
     return found
 
 
-def _words(text: str) -> list[Span]:
-    """The words of a text; "'s" is a word by itself."""
-    spans = [match.span() for match in WORD.finditer(text)]
-    return [
-        part
-        for start, end in spans
-        for part in (
-            [(start, end - 2), (end - 2, end)]
-            if end - start > 2 and text[end - 2 : end] in ("'s", "’s")
-            else [(start, end)]
-        )
-    ]
-
-
-def _lower(words: Sequence[str]) -> tuple[str, ...]:
-    return tuple(word.lower() for word in words)
+def _words(text: str) -> list[str]:
+    return [*map(normalize, WORD.findall(text))]
 
 
 def _biased(

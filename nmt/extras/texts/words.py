@@ -1,7 +1,7 @@
 """Which words of a text and of its translation belong together, by attention.
 
-A word has letters or digits, with the signs inside it ("don't", "3.5"); every other sign is a word
-by itself. In scripts without spaces a word is as long as its token.
+A word has letters or digits, with the signs inside it ("don't", "3.5"); "'s" and every other sign
+are words by themselves. In scripts without spaces a word is as long as its token.
 """
 
 import re
@@ -23,10 +23,9 @@ NO_SPACES += "\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 # Accents that follow their letter, joiners of letters, and what no reader sees inside a word.
 _INSIDE = "\u0300-\u036f\u00ad\u200b-\u200f\u2060\ufe0f"
 _LETTER = rf"(?:(?![{NO_SPACES}])[{WORD_CHARACTERS}{_INSIDE}])"
-WORD = re.compile(rf"{_LETTER}+(?:(?:['’-]|(?<=\d)[.,:](?=\d)){_LETTER}+)*|\S[{_INSIDE}]*")
+_SIGN = r"(?!['’]s\b)['’-]|(?<=\d)[.,:](?=\d)"
+WORD = re.compile(rf"{_LETTER}+(?:(?:{_SIGN}){_LETTER}+)*|['’]s\b|\S[{_INSIDE}]*")
 _NO_SPACES = re.compile(f"[{NO_SPACES}]")
-
-
 # A word that reads a word of the source nearly as much as the one that reads it most.
 _NEARLY = 0.9
 
@@ -67,86 +66,42 @@ def word_weights(translation: Translation, tokenizers: tuple[Tokenizer, Tokenize
 
     Words after the end of a cut source have no weight.
     """
-    source, target = sides(translation, tokenizers)
-    src_words, in_column = source.words()
-    words, in_row = target.words()
-    attention = translation.attention[: in_row.shape[1], : in_column.shape[1]]
-    return WordWeights(src_words, words, mean_weights(attention, in_row, in_column))
-
-
-def sides(
-    translation: Translation, tokenizers: tuple[Tokenizer, Tokenizer]
-) -> tuple["TokenizedText", "TokenizedText"]:
-    """The source and the translation with their tokens, as written."""
     src_tokenizer, tgt_tokenizer = tokenizers
-    return (
-        TokenizedText(
-            translation.source, translation.src_tokens, src_tokenizer, src_tokenizer.normalize
-        ),
-        TokenizedText(translation.text, written_tokens(translation), tgt_tokenizer),
+    source, in_column = words_and_shares(
+        translation.source, translation.src_tokens, src_tokenizer, src_tokenizer.normalize
     )
+    target, in_row = words_and_shares(translation.text, written_tokens(translation), tgt_tokenizer)
+    attention = translation.attention[: in_row.shape[1], : in_column.shape[1]]
+    return WordWeights(source, target, mean_weights(attention, in_row, in_column))
 
 
-class TokenizedText:
-    """A text and its tokens, compared by their visible characters, which are the same in both.
+def words_and_shares(
+    text: str, tokens: Sequence[str], tokenizer: Tokenizer, normalize: Callable[[str], str] = str
+) -> tuple[list[tuple[int, int]], NDArray[np.float32]]:
+    """The words of a text, and the share [words, tokens] of each token that is in each word.
 
-    Args:
-        normalize: what changed the text before it was split.
-
-    Attributes:
-        borders: before each token and after the last, in visible characters.
+    Both are compared by their visible characters, which are the same in the text and in its tokens.
+    normalize: what changed the text before it was split.
     """
-
-    def __init__(
-        self,
-        text: str,
-        tokens: Sequence[str],
-        tokenizer: Tokenizer,
-        normalize: Callable[[str], str] = str,
-    ) -> None:
-        self.text, self.normalize = text, normalize
-        parts = ("".join(tokenizer.join([token]).split()) for token in tokens)
-        self.borders = np.array([0, *accumulate(map(len, parts))])
-
-    def tokens(self, start: int, end: int) -> tuple[int, int]:
-        """The first token, and the one after the last, of a part of the text."""
-        borders, n = self.borders, len(self.borders) - 1
-        first = borders.searchsorted(len(self._visible(0, start)), "right") - 1
-        after = borders.searchsorted(len(self._visible(0, end)), "left")
-        return min(int(first), n), min(int(after), n)
-
-    def around(self, start: int, end: int) -> tuple[str, str]:
-        """What these tokens have before and behind that part of the text."""
-        first, after = self.tokens(start, end)
-        visible, before = self._visible(0, len(self.text)), len(self._visible(0, start))
-        behind = len(self._visible(0, end))
-        return visible[self.borders[first] : before], visible[behind : self.borders[after]]
-
-    def _visible(self, start: int, end: int) -> str:
-        return "".join(self.normalize(self.text[start:end]).split())
-
-    def words(self) -> tuple[list[tuple[int, int]], NDArray[np.float32]]:
-        """The words, and the share [words, tokens] of each token that is in each word."""
-        words: list[tuple[int, int]] = []
-        ends = [0]  # of the words, in visible characters
-        before = -1  # the token of the word before, if that has no spaces around
-        for match in WORD.finditer(self.text):
-            start, end = match.span()
-            size = len(self.normalize(match[0]))
-            if not size:
-                continue
-            is_spaceless = _NO_SPACES.match(match[0]) is not None
-            token = int(self.borders.searchsorted(ends[-1], "right")) if is_spaceless else -1
-            goes_on = token == before or unicodedata.category(match[0][0])[0] == "M"
-            if is_spaceless and goes_on and words[-1:] and words[-1][1] == start:
-                words[-1], ends[-1] = (words[-1][0], end), ends[-1] + size
-            else:
-                words.append((start, end))
-                ends.append(ends[-1] + size)
-            before = token
-        borders = self.borders
-        overlap = np.minimum.outer(ends[1:], borders[1:]) - np.maximum.outer(
-            ends[:-1], borders[:-1]
-        )
-        shares = np.maximum(overlap, 0) / np.maximum(np.diff(borders), 1)
-        return words, shares.astype(np.float32)
+    visible = ("".join(tokenizer.join([token]).split()) for token in tokens)
+    borders = np.array([0, *accumulate(map(len, visible))])
+    words: list[tuple[int, int]] = []
+    ends = [0]  # of the words, in visible characters
+    before = -1  # the token of the word before, if that has no spaces around
+    for match in WORD.finditer(text):
+        start, end = match.span()
+        size = len(normalize(match[0]))
+        if not size:
+            continue
+        is_spaceless = _NO_SPACES.match(match[0]) is not None
+        token = int(borders.searchsorted(ends[-1], "right")) if is_spaceless else -1
+        goes_on = token == before or unicodedata.category(match[0][0])[0] == "M"
+        if is_spaceless and goes_on and words[-1:] and words[-1][1] == start:
+            words[-1], ends[-1] = (words[-1][0], end), ends[-1] + size
+        else:
+            words.append((start, end))
+            ends.append(ends[-1] + size)
+        before = token
+    overlap = np.minimum.outer(ends[1:], borders[1:]) - np.maximum.outer(ends[:-1], borders[:-1])
+    shares = np.maximum(overlap, 0) / np.maximum(np.diff(borders), 1)
+    return words, shares.astype(np.float32)
