@@ -2,4 +2,4 @@
 
 from nmt.plugins import Extra
 
-EXTRA = Extra(translate="nmt.extras.documents.options:DocumentOptions")
+EXTRA = Extra(translate="nmt.extras.documents.options:DocumentOptions", install="texts")

@@ -46,6 +46,7 @@ class Piece:
 
     Attributes:
         name: of a tag. partner: where the other tag of a pair begins.
+        written: of markup, if it will be written in another way.
     """
 
     start: int
@@ -53,6 +54,7 @@ class Piece:
     kind: Kind | None = None
     name: str = ""
     partner: int | None = None
+    written: str = ""
 
 
 @dataclass(frozen=True)
@@ -225,19 +227,21 @@ def marked_of(
     """
     pieces = _trimmed(text, _paired(pieces))
     marked, marks = "", list[Mark]()
+    is_spaced = True  # whether a further space would be too many
     before: Kind | None = None
     for piece in pieces:
         raw = text[piece.start : piece.end]
-        is_spaced = before != "item" and (not marked or marked[-1] == " ")
-        if piece.kind is not None:
-            marks.append(Mark(len(marked), raw, piece.kind))
-            marked += " " if piece.name == "br" and not is_spaced else ""
-        elif is_spaced and SPACE.match(raw):
-            marked += decode(SPACE.sub(" ", raw)[1:])
-            if before == "empty":  # keep the spaces on both sides of it
+        if piece.kind is None:
+            part = SPACE.sub(" ", raw)
+            if is_spaced and part[0] == " " and before == "empty":  # has spaces on both sides
                 marks[-1] = replace(marks[-1], written=f"{marks[-1].written} ")
+            marked += decode(part.removeprefix(" ") if is_spaced else part)
+            is_spaced = part[-1] == " "
         else:
-            marked += decode(SPACE.sub(" ", raw))
+            marks.append(Mark(len(marked), piece.written or raw, piece.kind))
+            if piece.name == "br" and not is_spaced:
+                marked += " "
+            is_spaced = piece.kind != "item" and (is_spaced or piece.name == "br")
         before = piece.kind
     if not any(map(str.isalpha, marked)):
         return None
