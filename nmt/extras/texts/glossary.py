@@ -36,6 +36,8 @@ N_BEST = 5  # hypotheses among which one with all terms is looked for
 MAX_SUBWORDS = 3  # the bias does not know their order, so of longer terms it makes other words
 # Of a word of the translation, on a term: it replaces no word that reads the term less.
 MIN_ATTENTION = 0.1
+# Of the attention of a word to a term: so much that the word beside it is replaced, too.
+NEARLY = 0.9
 # "Hunden" is the term "Hund", but "Handy" is not "Hand".
 _ENDING = r"(?:e?[nms]|e)?"
 
@@ -114,7 +116,10 @@ class Glossary:
                 part = " ".join(words[first:after])
                 entry = self._terms.get(part) or self._terms.get(part.lower())
                 if entry is not None:
-                    found.append(TermMatch(start, spans[after - 1][1], *entry))
+                    target, is_inflected = entry
+                    end = spans[after - 1][1]
+                    is_possessive = text[end : end + 1] in ("'", "’")
+                    found.append(TermMatch(start, end, target, is_inflected or is_possessive))
         chosen: list[TermMatch] = []
         for match in sorted(found, key=lambda match: match.start - match.end):
             if all(match.end <= other.start or other.end <= match.start for other in chosen):
@@ -211,22 +216,20 @@ class _Sentence:
         """
         weights = word_weights(translation, self.tokenizers)
         present = _present({each.target for each in self.matches}, translation.text)
-        usable = [
-            index
-            for index, (start, end) in enumerate(weights.target)
-            if (word := translation.text[start:end]) not in protected
-            and any(map(str.isalnum, word))
-            and all(end <= first or last <= start for first, last, _ in present)
-        ]
-        inside = weights.inside(match.start, match.end)
-        attention = weights.weights[usable, slice(*inside)].sum(1)
-        if not attention.any():
-            return 0.0, 0, 0
-        best, reading = weights.aligned(*inside, usable)
-        low, high = best[0], best[-1]
-        if any(word not in reading for word in range(low, high)):
-            low = high = usable[int(attention.argmax())]
-        return float(attention.max()), weights.target[low][0], weights.target[high][1]
+        first, after = weights.inside(match.start, match.end)
+        attention = weights.weights[:, first:after].sum(1)
+        for index, (start, end) in enumerate(weights.target):
+            word = translation.text[start:end]
+            is_free = all(end <= begin or last <= start for begin, last, _ in present)
+            if word in protected or not is_free or not any(map(str.isalnum, word)):
+                attention[index] = 0
+        low = high = int(attention.argmax())
+        least = NEARLY * attention[low]
+        while low > 0 and high - low + 1 < after - first and attention[low - 1] >= least > 0:
+            low -= 1
+        while high - low + 1 < after - first and attention[high + 1 : high + 2].sum() >= least > 0:
+            high += 1
+        return float(attention[high]), weights.target[low][0], weights.target[high][1]
 
     def _with_term(self, translation: Translation, term: str, start: int, end: int) -> Translation:
         """The translation with a term in place of some characters."""

@@ -9,6 +9,8 @@ from nmt.extras.texts.marked import Mark
 from nmt.extras.texts.words import WordWeights
 from nmt.text.tokenizers import normalize
 
+# A word that reads a word of the source nearly as much as the one that reads it most.
+NEARLY = 0.9
 # Less attention than this: "was" of one language is not "was" of another.
 NO_ATTENTION = 0.1
 Range = tuple[int, int]  # the first and the one after the last
@@ -115,7 +117,7 @@ class _Finder:
     def __init__(self, translation: Translation, weights: WordWeights) -> None:
         self.source, self.text = translation.source, translation.text
         self.src_words, self.words, self.weights = weights.source, weights.target, weights.weights
-        self.inside, self.aligned = weights.inside, weights.aligned
+        self.inside = weights.inside
         self.src_signs = _are_signs(self.source, self.src_words)
         self.signs = _are_signs(self.text, self.words)
         self.has_attention = bool(self.weights.any())
@@ -189,7 +191,11 @@ class _Finder:
             candidates = [*range(n)]
         else:
             candidates = [word for word in range(n) if not self.signs[word]] or [*range(n)]
-        best, reading = self.aligned(first, after, candidates)
+        peaks = self.weights.argmax(1)
+        most = NEARLY * self.weights.max(0)[peaks]
+        reading = [word for word in candidates if peaks[word] in inside]
+        nearest = max(candidates, key=lambda word: self.weights[word, first:after].sum())
+        best = [word for word in reading if self.weights[word].max() >= most[word]] or [nearest]
         low, high = best[0], best[-1] + 1
         if after - first > 1:  # one word is seldom translated by several
             while low - 1 in reading:

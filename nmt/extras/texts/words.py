@@ -26,8 +26,6 @@ _LETTER = rf"(?:(?![{NO_SPACES}])[{WORD_CHARACTERS}{_INSIDE}])"
 _SIGN = r"(?!['’]s\b)['’-]|(?<=\d)[.,:](?=\d)"
 WORD = re.compile(rf"{_LETTER}+(?:(?:{_SIGN}){_LETTER}+)*|['’]s\b|\S[{_INSIDE}]*")
 _NO_SPACES = re.compile(f"[{NO_SPACES}]")
-# A word that reads a word of the source nearly as much as the one that reads it most.
-_NEARLY = 0.9
 
 
 @dataclass(frozen=True)
@@ -48,17 +46,6 @@ class WordWeights:
         """The first word, and the one after the last, between two characters of the source."""
         first = sum(stop <= start for _, stop in self.source)
         return first, sum(begin < end for begin, _ in self.source)
-
-    def aligned(self, first: int, after: int, usable: Sequence[int]) -> tuple[list[int], list[int]]:
-        """Which of the `usable` target words belong to source words: those that read them most, and
-        all that read them more than any others. There is at least one; attention is needed.
-        """
-        peaks = self.weights.argmax(1)
-        highest = self.weights.max(0)[peaks]
-        reading = [word for word in usable if first <= peaks[word] < after]
-        best = [word for word in reading if self.weights[word].max() >= _NEARLY * highest[word]]
-        nearest = usable[int(self.weights[usable, first:after].sum(1).argmax())]
-        return best or [nearest], reading
 
 
 def word_weights(translation: Translation, tokenizers: tuple[Tokenizer, Tokenizer]) -> WordWeights:

@@ -99,6 +99,7 @@ def test_a_file_of_terms(tmp_path: Path) -> None:
     expected = [("Dogs", "Hund"), ("New York", "Neu-York"), ("dog", "Hund")]
     assert found(glossary, text) == expected
     assert [match.is_inflected for match in glossary.terms_in(text)] == [True, False, False]
+    assert [match.is_inflected for match in glossary.terms_in("A dog’s, dog's dog's")] == [True] * 3
 
 
 @pytest.mark.parametrize(
