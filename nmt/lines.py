@@ -429,7 +429,7 @@ def _choose_member(path: Path, names: Sequence[str], language: str) -> str:
         for name, suffix in suffixes.items()
         if language and suffix.replace("_", "-").partition("-")[0] == f".{language}"
     ]
-    kinds = (".txt", ".tsv", ".csv", ".tmx", ".jsonl", ".json")
+    kinds = (".txt", ".tsv", ".csv", ".tmx", ".jsonl", ".json", ".po", ".xlf", ".xliff")
     tables = [name for name, suffix in suffixes.items() if suffix in kinds]
     for group in (of_language, tables, list(suffixes)):
         if len(group) == 1:

@@ -68,6 +68,15 @@ def nested(
     )
 
 
+def without_accelerator(text: str) -> tuple[str, str]:
+    """A text without the mark of its accelerator, and this mark, or ""."""
+    found = [*ACCELERATOR.finditer(text)]
+    mark = (found[0][1] or found[0][2]) if len(found) == 1 else ""
+    if mark and text.replace("&&", "").count(mark) != 1:
+        mark = ""
+    return (text.replace(mark, "", 1) if mark else text).replace("&&", "&"), mark
+
+
 def message(
     start: int,
     end: int,
@@ -87,20 +96,16 @@ def message(
     body = text.text.strip()
     lead = text.text[: len(text.text) - len(text.text.lstrip())]
     tail = text.text[len(lead) + len(body) :]
-    found = [*ACCELERATOR.finditer(body)]
-    letter = (found[0][1] or found[0][2]) if len(found) == 1 else ""
-    has_one = letter and body.replace("&&", "").count(letter) == 1
-    source = body.replace(letter, "", 1) if has_one else body
-    source = source.replace("&&", "&")
-    if "\n" not in source:
-        source = SIDES.sub(lambda found: "\n\n" if found[1] else found[0], source)
+    source, letter = without_accelerator(body)
+    sides = SIDES.sub(lambda found: "\n\n" if found[1] else found[0], source)
+    has_sides = "\n" not in source and sides != source
 
     def written(translation: Marked) -> str:
         content = translation.written.replace("&", "&&" if "&&" in body else "&")
-        content = content if "\n" in body else content.replace("\n\n", "|")
+        content = content.replace("\n\n", "|") if has_sides else content
         first = next((each for each in FIRST_LETTER.finditer(content) if each[1]), None)
-        if has_one and first:
+        if letter and first:
             content = content[: first.start()] + letter + content[first.start() :]
         return write(escape(f"{lead}{content}{tail}"))
 
-    return Segment(start, end, Marked(source), written, target)
+    return Segment(start, end, Marked(sides if has_sides else source), written, target)

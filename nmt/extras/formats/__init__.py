@@ -1,8 +1,11 @@
-"""Further formats of sentence pairs: JSON lines, Parquet, TMX; and files packed with zstandard."""
+"""Further formats of sentence pairs: JSON lines, Parquet, TMX, PO, XLIFF; and files packed with
+zstandard.
+"""
 
 from nmt.plugins import Extra, Part
 
 READERS = "nmt.extras.formats.readers"
+CATALOGS = "nmt.extras.formats.catalogs"
 EXTRA = Extra(
     rows={
         "formats": {
@@ -23,6 +26,18 @@ EXTRA = Extra(
                 text="tmx",
                 columns="none",
                 records=f"{READERS}:tmx_records",
+            ),
+            "po": Part(
+                f"{CATALOGS}:open_po",
+                text="po",
+                columns="none",
+                records=f"{CATALOGS}:po_records",
+            ),
+            "xliff": Part(
+                f"{CATALOGS}:open_xliff",
+                text="xliff",
+                columns="none",
+                records=f"{CATALOGS}:xliff_records",
             ),
         }
     },

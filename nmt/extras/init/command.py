@@ -43,8 +43,8 @@ def command(
         list[Path] | None,
         typer.Option(
             "--data",
-            help="Table, TMX, JSON or Parquet with pairs (also .gz, .zip); or, given twice, "
-            "two files with a sentence per line.",
+            help="Table, TMX, JSON, Parquet, PO or XLIFF with pairs (also .gz, .zip); or, given "
+            "twice, two files with a sentence per line.",
             metavar="FILE",
         ),
     ] = None,
@@ -160,7 +160,7 @@ def _start_with_data(
     names = {key: _seen_from(folder, path) for key, path in read.items()}
     source: dict[str, Any] = {"format": files.format}
     source |= {"files": names} if files.format == "lines" else {"path": names[""]}
-    if files.format not in ("lines", "tmx"):
+    if files.format not in ("lines", "tmx", "po", "xliff"):
         keys = (column.key for column in files.columns)
         source["columns"] = dict(zip(languages, keys, strict=True))
     direction = wanted or languages

@@ -6,7 +6,7 @@ import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import TypeVar
@@ -94,6 +94,8 @@ def inspect(paths: Sequence[Path], wanted: Languages | None = None) -> PairFiles
         texts = _find_texts(path, records, is_complete=formats != ["tmx"])
     chosen = _choose(path, {key: str(key) for key in texts}, texts, wanted)
     src, tgt = (_column(key, str(key), texts[key]) for key in chosen)
+    if formats == ["po"] and src.language is None:  # that of most programs
+        src = replace(src, language="en")
     return PairFiles((path,), formats[0], layout, (src, tgt))
 
 

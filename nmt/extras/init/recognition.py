@@ -20,22 +20,16 @@ OFFICE_FILES = {"[Content_Types].xml", "mimetype"}  # in the zip that such a doc
 XML_PROLOG = r"\s*(?:<[?!][^>]*>\s*)*"
 FORMATS = {
     "tmx": rf"{XML_PROLOG}<(?:\w+:)?tmx\b",
+    "xliff": rf"{XML_PROLOG}<(?:\w+:)?xliff\b",
+    "po": r'(?:#.*\n|\s)*msg(?:id|ctxt) "',
     "jsonl": r'\s*\{[ \t]*"[^\n]*(?:\}\s*\n|\Z)|\s*\[\s*\{\s*"',
 }
 # Others: what they are, and what to do. The first that fits counts.
 OTHERS = {
-    rf"{XML_PROLOG}<(?:\w+:)?xliff\b": (
-        "XLIFF",
-        "export the texts as TMX or as a table; most programs that write XLIFF can",
-    ),
     rf"{XML_PROLOG}<html\b|\s*<!doctype html": ("an HTML page", COPY),
     rf"\s*<\?xml\b|{XML_PROLOG}<[a-z][\w:.-]*(?:\s[^>]*)?>\s*\n\s*<": (
-        "XML, but no TMX",
+        "XML, but neither TMX nor XLIFF",
         "export the pairs as TMX or as a table",
-    ),
-    r'(?:#.*\n|\s)*msg(?:id|ctxt) "': (
-        "a message catalog of gettext (PO)",
-        "convert it to TMX with `po2tmx`",
     ),
     r"\s*\d+\s*\n\d+:\d\d:\d\d[,.]\d+ -->|WEBVTT": (
         "a file of subtitles",
@@ -51,7 +45,7 @@ OTHERS = {
 
 
 def recognize(path: Path) -> str:
-    """The format of a file of pairs: "parquet", "tmx", "jsonl", "lines" for a zip with a file for
+    """The format of a file of pairs: "parquet", one of `FORMATS`, "lines" for a zip with a file for
     each language, or else "csv".
 
     Raises:

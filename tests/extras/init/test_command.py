@@ -320,6 +320,20 @@ def as_json(pairs: Sequence[tuple[str, str]], *, is_array: bool) -> str:
     return json.dumps(rows, indent=1) if is_array else "\n".join(map(json.dumps, rows))
 
 
+def as_po(pairs: Sequence[tuple[str, str]]) -> str:
+    header = 'msgid ""\nmsgstr "Language: de\\n"\n\n'
+    return header + "".join(f'msgid "{src}"\nmsgstr "{tgt}"\n\n' for src, tgt in pairs)
+
+
+def as_xliff(pairs: Sequence[tuple[str, str]]) -> str:
+    units = "".join(
+        f'<trans-unit id="{number}"><source>{src}</source><target>{tgt}</target></trans-unit>\n'
+        for number, (src, tgt) in enumerate(pairs)
+    )
+    start = '<xliff version="1.2"><file source-language="en-US" target-language="de"><body>'
+    return f"{start}\n{units}</body></file></xliff>"
+
+
 def pack(folder: Path, kind: str, pairs: Sequence[tuple[str, str]]) -> Path:
     path = folder / f"pairs.{kind}"
     if kind == "parquet":
@@ -333,7 +347,9 @@ def pack(folder: Path, kind: str, pairs: Sequence[tuple[str, str]]) -> Path:
             for name, side in texts.items():
                 archive.writestr(name, "".join(f"{pair[side]}\n" for pair in pairs))
     else:
-        text = as_tmx(pairs) if kind == "tmx" else as_json(pairs, is_array=kind == "json")
+        writers = {"tmx": as_tmx, "po": as_po, "xliff": as_xliff}
+        is_array = kind == "json"
+        text = writers[kind](pairs) if kind in writers else as_json(pairs, is_array=is_array)
         path.write_text(text, encoding="utf-16" if kind == "tmx" else "utf-8")
     return path
 
@@ -346,6 +362,8 @@ def pack(folder: Path, kind: str, pairs: Sequence[tuple[str, str]]) -> Path:
         ("json", "jsonl"),
         ("parquet", "parquet"),
         ("zip", "lines"),
+        ("po", "po"),
+        ("xliff", "xliff"),
     ],
 )
 def test_each_format_that_prepare_reads(nmt: Run, folder: Path, kind: str, name: str) -> None:
@@ -362,10 +380,10 @@ def test_each_format_that_prepare_reads(nmt: Run, folder: Path, kind: str, name:
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        (b'<?xml version="1.0"?>\n<xliff version="1.2">', "is XLIFF, which .* export .* TMX"),
+        (b'<?xml version="1.0"?>\n<xliff version="1.2">', "is not well-formed XML"),
         (b"<!DOCTYPE html>\n<html>", "is an HTML page"),
         (b"%PDF-1.7\n\0\0", "is a PDF document"),
-        (b'# Ada\nmsgid ""\nmsgstr ""\n', "is a message catalog of gettext"),
+        (b'# Ada\nmsgid ""\nmsgstr ""\n', "has no two columns of text"),
         (b"1\n00:00:01,000 --> 00:00:02,000\nHello.\n", "is a file of subtitles"),
         (b'[["Yes.", "Ja."]]', "is JSON, but has no object for each pair"),
         (b'{\n "pairs": [\n', "is JSON, but has no object for each pair"),
