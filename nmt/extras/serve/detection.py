@@ -4,10 +4,10 @@ are.
 
 import re
 from collections.abc import Iterable
-from math import exp
+from math import exp, log
 
 from nmt.data.checks import guess_language
-from nmt.decoding.frequencies import unigram_log_probs
+from nmt.decoding.frequencies import WordFrequencies
 from nmt.extras.serve.schemas import Detection
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import SPECIALS, Vocabulary
@@ -21,30 +21,6 @@ GUESS = 2.0  # nats that the guess by stop words adds; it decides where language
 USUAL, UNUSUAL = 1.5, 2.5
 
 
-class _Language:
-    """How frequent the tokens of a language are."""
-
-    def __init__(self, code: str, tokenizer: Tokenizer, vocabulary: Vocabulary) -> None:
-        self.code, self.tokenizer, self.vocabulary = code, tokenizer, vocabulary
-        self.log_probs = unigram_log_probs(vocabulary.counts)
-        rows = [*zip(vocabulary, vocabulary.counts, self.log_probs, strict=True)][len(SPECIALS) :]
-        n_characters = sum(count * _length(tokenizer.join([token])) for token, count, _ in rows)
-        self.usual = sum(count * each for _, count, each in rows) / max(n_characters, 1)
-
-    def score(self, text: str) -> tuple[float, float]:
-        """The log-probability of a text, and from 0 to 1 how well it fits the training data."""
-        tokens = self.tokenizer.split(text)
-        n_known = sum(_length(token) for token in tokens if token in self.vocabulary)
-        log_prob = sum(self.log_probs[index] for index in self.vocabulary.ids(tokens))
-        unusual = log_prob / max(_length(text), 1) / self.usual
-        fit = min(max((UNUSUAL - unusual) / (UNUSUAL - USUAL), 0), 1)
-        return log_prob, fit * n_known / max(sum(map(_length, tokens)), 1)
-
-
-def _length(text: str) -> int:
-    return sum(map(str.isalnum, text))
-
-
 class Detector:
     """Knows some languages.
 
@@ -53,23 +29,41 @@ class Detector:
     """
 
     def __init__(self, languages: Iterable[tuple[str, Tokenizer, Vocabulary]]) -> None:
-        first: dict[str, tuple[str, Tokenizer, Vocabulary]] = {}
-        for row in languages:
-            first.setdefault(row[0], row)
-        self._languages = [_Language(*row) for row in first.values()]
+        self._languages: dict[str, tuple[WordFrequencies, float]] = {}
+        for code, tokenizer, vocabulary in languages:
+            if code not in self._languages:
+                frequencies = WordFrequencies(tokenizer, vocabulary)
+                self._languages[code] = frequencies, _usual(tokenizer, vocabulary)
 
     def __call__(self, text: str) -> list[Detection]:
         """The languages that a text may be in, best first; at least one."""
         text = NO_WORDS.sub(" ", text[:MAX_CHARACTERS])
         text = text.lower() if text.isupper() else text
-        guess = guess_language([text])
-        rows = [(each.code, *each.score(text)) for each in self._languages]
-        rows = [(code, score + GUESS * (code == guess), fit) for code, score, fit in rows]
-        rows.sort(key=lambda row: -row[1])
-        total = sum(exp(score - rows[0][1]) for _, score, _ in rows)
+        guess, rows = guess_language([text]), []
+        for code, (frequencies, usual) in self._languages.items():
+            (log_prob,), known = frequencies.log_probs([text]), frequencies.known(text)
+            unusual = log_prob / max(_length(text), 1) / usual
+            fit = min(max((UNUSUAL - unusual) / (UNUSUAL - USUAL), 0), 1)
+            fit *= sum(known) / max(len(known), 1)
+            rows.append((log_prob + GUESS * (code == guess), fit, code))
+        rows.sort(reverse=True)
+        best = rows[0][0]
+        total = sum(exp(score - best) for score, *_ in rows)
         found = [
-            Detection(language=code, confidence=round(100 * fit * exp(score - rows[0][1]) / total))
-            for code, score, fit in rows
+            Detection(language=code, confidence=round(100 * fit * exp(score - best) / total))
+            for score, fit, code in rows
         ]
         found.sort(key=lambda each: -each.confidence)
         return [each for each in found if each.confidence] or found[:1]
+
+
+def _usual(tokenizer: Tokenizer, vocabulary: Vocabulary) -> float:
+    """The mean log-probability of a character of the training data."""
+    rows = [*zip(vocabulary, vocabulary.counts, strict=True)][len(SPECIALS) :]
+    n_tokens = max(sum(count for _, count in rows), 1)
+    total = sum(count * log(max(count, 0.5) / n_tokens) for _, count in rows)
+    return total / max(sum(count * _length(tokenizer.join([token])) for token, count in rows), 1)
+
+
+def _length(text: str) -> int:
+    return sum(map(str.isalnum, text))

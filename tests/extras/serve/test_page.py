@@ -129,3 +129,31 @@ def test_terms_are_used_and_kept(page: Page) -> None:
     expect(page.get_by_text("Terms (2)")).to_be_visible()
     page.fill("#source", DOG)
     expect(page.locator(".run").first.locator(".words.output")).to_contain_text("Katze")
+
+
+def test_sentences_of_a_line_show_their_words(page: Page, served: list[ServedRun]) -> None:
+    king = "The king loves the river."
+    page.fill("#source", f"{DOG} {king}\n{DOG}")
+    texts = [each.text for each in served[0].translator.translate([DOG, king])]
+    run = page.locator(".run").first
+    paragraphs = run.locator(".text")
+    expect(paragraphs).to_have_text([" ".join(texts), texts[0]])
+    sentence = paragraphs.first.get_by_role("button").nth(1)
+    expect(sentence).to_have_text(texts[1])
+    sentence.focus()
+    page.keyboard.press("Enter")
+    expect(sentence).to_have_attribute("aria-expanded", "true")
+    expect(words(page)).to_have_text(texts[1].split())
+
+    words(page).nth(1).click()
+    choices = run.locator(".panel .choices button")
+    expect(choices.nth(1)).to_be_visible()
+    word = choices.nth(1).locator("strong").inner_text()
+    choices.nth(1).click()
+    expect(words(page).nth(1)).to_have_text(word)
+    changed = sentence.inner_text()
+    assert changed.split()[1] == word
+    expect(page.locator("#announcement")).to_contain_text(f"{texts[0]} {changed}\n{texts[0]}")
+    sentence.press(" ")
+    expect(run.locator("figure")).to_have_count(0)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
