@@ -299,7 +299,17 @@ class AlternativesTask:
     def __call__(self, requests: Sequence[tuple[str, Sequence[str]]]) -> list[list[dict[str, Any]]]:
         return [[*self._results(text, tokens)] for text, tokens in requests]
 
-    def _results(self, text: str, tokens: Sequence[str]) -> Iterator[dict[str, Any]]:
+    def _results(self, text: str, given: Sequence[str]) -> Iterator[dict[str, Any]]:
+        vocabulary, tokenizer = (
+            self.run.translator.tgt_vocabulary,
+            self.run.translator.tgt_tokenizer,
+        )
+        tokens: list[str] = []
+        for token in given:
+            # A number, an address or a term is one token in the details, but not for the model.
+            parts = tokenizer.split(tokenizer.join([token]))
+            is_known = token in vocabulary or any(part not in vocabulary for part in parts)
+            tokens += [token] if is_known else parts
         first: dict[str, tuple[float, Translation]] = {}
         for _, probability, best in find_alternatives(self.run.translator, text, tokens, self.n):
             # different tokens may be joined to the same text

@@ -112,6 +112,10 @@ def test_the_alternatives_for_a_word(client: TestClient) -> None:
     start = details["text"].split()[:2]
     assert [text.split()[:3] for text in texts] == [[*start, word] for word in words]
     assert len({*texts}) == len(texts)
+    assert [alternative["warnings"] for alternative in answer["alternatives"]] == [[]] * len(texts)
+    # a token of the details that is several ones for the model, such as a number
+    one = client.post("/alternatives", json={**fields, "tokens": [" ".join(start)]}).json()
+    assert one == answer
 
 
 def test_what_there_is(client: TestClient) -> None:

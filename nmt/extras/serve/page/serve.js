@@ -304,7 +304,7 @@ class Line {
       message.textContent = texts.join(" ").trim();
     } catch (error) {
       list.replaceChildren();
-      message.textContent = inWords(error);
+      message.textContent = `There are no alternatives: ${inWords(error)}`;
     }
   }
 
