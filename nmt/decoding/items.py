@@ -24,8 +24,8 @@ PATTERNS = [
         ),
         ("placeholder", r"(?<![\d%])%\d+(?![\w$])"),
         ("placeholder", r"(?<!\w)\$[A-Za-z_]\w*"),  # $name
-        # <b>, </b>, <a href="...">: their names
-        ("tag", r"</?[A-Za-z0-9][\w:.-]*(?=[\s/>])(?=[^<>]*>)"),
+        # <b>, </b>, <a href="...">, <x id="1"/>: their names and numbers
+        ("tag", r"</?[A-Za-z0-9][\w:.-]*(?:\s+id=\"[^\"<>]*\")?(?=[\s/>])(?=[^<>]*>)"),
         ("entity", r"&(?:[A-Za-z]\w*|#\w+);"),
         ("address", r"\w+://[^\s<>\"')\]]*[\w/]"),
         ("address", r"\bwww\.[\w.-]+\w"),

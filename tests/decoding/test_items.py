@@ -101,6 +101,7 @@ def test_changed(source: str, translation: str) -> None:
             "Da",
             [("address", "https://example.org/2024/a.html", 4, "missing")],
         ),
+        ('<x id="1"/> and <x id="2"/>', '<x id="1"/>', [("tag", '<x id="2">', 16, "missing")]),
         ("<b>one</b>", "</b>eins<b>", [("tag", "</b>", 0, "misplaced")]),
         ("<b><i>x</i></b>", "<b><i>x</b></i>", [("tag", "</b>", 7, "misplaced")]),
         ("<p>x<br>y<img/></p>", "<p>y<br>x<img/></p>", []),

@@ -65,12 +65,14 @@ def command(
     else:
         for each in findings:
             print(f"{name}, line {each.text.line}: {each.problem}")
-        count = {0: "nothing found", 1: "1 finding"}.get(
-            len(findings), f"{len(findings):,} findings"
-        )
-        print(f"{count} in {len(texts):,} texts")
+        found = counted(len(findings), "finding") if findings else "nothing found"
+        print(f"{found} in {counted(len(texts), 'text')}")
     if findings:
         raise typer.Exit(1)
+
+
+def counted(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
 def missing_terms(glossary: Path | None) -> Callable[[str, str], Iterable[str]]:

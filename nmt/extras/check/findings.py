@@ -86,7 +86,7 @@ def first_difference(sources: Sequence[Marked], translations: Sequence[Marked]) 
     lengths, items and sentences tell: where its further texts are best left out.
     """
     shorter, longer = sorted((sources, translations), key=len)
-    sizes = [mean(len(each.text) + 1 for each in texts) for texts in (shorter, longer)]
+    sizes = [mean([len(each.text) + 1 for each in texts] or [1]) for texts in (shorter, longer)]
     usual = sizes[1] / sizes[0]
 
     def sums(texts: Sequence[Marked]) -> list[float]:
