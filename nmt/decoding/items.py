@@ -14,6 +14,13 @@ PATTERNS = [
         # {name}, {0:.2f}, ${x}, and {{ x }} inside its outer braces
         ("placeholder", r"\{\s*[^\s{},]*\s*\}"),
         ("placeholder", r"\{%.*?%\}"),
+        # {{ name | upper }}, {0,number}, %{name}
+        ("placeholder", r"[$#%@]?\{\{[^{}]*\}\}|\{\s*\w+\s*,[^{}]*\}|[$#%@]\{[^{}]*\}"),
+        # $t(key), @:key, @.lower:(key); and the numbers of a form, ]1,Inf] or [2,*], before it
+        (
+            "placeholder",
+            r"\$t\([^()]*\)|@(?:\.\w+)?:(?:[\w.]*\w|\([\w.]+\))|(?m:^)[\[\]][-\d,*Inf]+[\[\]]",
+        ),
         # [NAME], %NAME%, and \n as two signs
         ("placeholder", r"\[[A-Z\d_]+\]|%[A-Z_]{2,}%|\\[nrt](?![A-Za-z])"),
         # %s, %1$d, %(name)s, %1; but "100%ig" and "5 %ige" are no placeholders
@@ -41,6 +48,10 @@ PATTERNS = [
         ("emoji", "[\U0001f000-\U0001faff\u2600-\u27bf]"),
     )
 ]
+# {n, plural, one {day} other {days}}: the words in the inner braces are text.
+_PLURAL = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")
+_BRANCH = re.compile(r"(?<=\w)\s*\{[^{}]*\}")
+_WITH_KEY = re.compile(r"[^\W_]+_[^\W_]+")
 _POSITION = re.compile(r"\d+\$")  # of an argument: the order may change
 _TAG = re.compile(r"<(/?)([A-Za-z0-9][\w:.-]*)(?:\s[^<>]*?)?(/?)>")
 _NUMBER = re.compile(r"\d+(?:[.,:/'’-]\d+)*")
@@ -79,6 +90,11 @@ def differences(source: str, translation: str) -> list[Difference]:
     missing = [Difference(*each) for each in _beyond(wanted, found)]
     missing += [Difference("number", *each) for each in _lost_numbers(source, translation)]
     extra = [Difference(*each, "extra") for each in _beyond(found, wanted)]
+    if source.count("_") == translation.count("_") == 1:  # before the key of a menu: "Sna_p to"
+        missing, extra = (
+            [each for each in both if not _WITH_KEY.fullmatch(each.text)]
+            for both in (missing, extra)
+        )
     if missing or extra:
         return _outer(missing) + _outer(extra)
     return [] if _misplaced_tags(source) else _misplaced_tags(translation)
@@ -92,6 +108,8 @@ def keeps_items(source: str, translation: str) -> bool:
 def _find(text: str) -> dict[tuple[str, str], list[re.Match[str]]]:
     """The items of each kind, by what must be the same."""
     found = defaultdict(list)
+    if _PLURAL.search(text):
+        text = _BRANCH.sub(lambda branch: " " * len(branch[0]), text)
     for kind, pattern in PATTERNS:
         for match in pattern.finditer(text):
             item = match.group()

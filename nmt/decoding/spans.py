@@ -42,10 +42,6 @@ _FORMS: list[tuple[Kind, str]] = [
         rf"\s*(?:(?:{_EMOJI}[\ufe0f\u200d]*)+|\\[nrt](?![a-z])|<!--.*?-->"
         r"|&(?:amp|nbsp|quot|apos|[lg]t|hellip|[mn]dash|[lr][ad]quo|copy|reg|#\w+);)",
     ),
-    # {{ name | upper }}, {0,number}, {% if new %}, %{name}
-    ("item", r"[$#%@]?\{\{[^{}]*\}\}|\{\s*\w+\s*,[^{}]*\}|[$#%@]\{[^{}]*\}"),
-    # $t(key), @:key, @.lower:(key); and the numbers of a form, ]1,Inf] or [2,*], before it
-    ("item", r"\$t\([^()]*\)|@(?:\.\w+)?:(?:[\w.]*\w|\([\w.]+\))|(?m:^)[\[\]][-\d,*Inf]+[\[\]]"),
     # {n, plural, one {# dog} other {# dogs}}
     (
         "item",

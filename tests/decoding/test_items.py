@@ -34,6 +34,9 @@ from nmt.decoding.items import differences, keeps_items
         ("if a < b and c > d", "falls a < b und c > d"),
         ("We bought it at example.com.", "Bei example.com kauften wir es."),
         ("C:\\new [x]", "[y] C:\\new"),
+        ("Sna_p to the grid", "Am Ra_ster ausrichten"),
+        ("_Walk", "Ge_hen"),
+        ("{n, plural, one {day} other {days}}", "{n, plural, one {Tag} other {Tage}}"),
     ],
 )
 def test_kept(source: str, translation: str) -> None:
@@ -49,6 +52,11 @@ def test_kept(source: str, translation: str) -> None:
         ("Dear [NAME]", "Lieber Name"),
         ("Dear %NAME%", "Lieber"),
         ("one\\n", "eins"),
+        ("max_size", "maximal"),
+        ("{our_name}", "{unser_name}"),
+        ("{{ name | upper }}", "{{ name | lower }}"),
+        ("{0,number} of %{all}", "{0} von %{all}"),
+        ("$t(dog) sleeps", "der Hund schläft"),
         ("${team}", "Mannschaft"),
         ("$price", "Preis"),
         ("{% if new %}new", "neu"),
