@@ -182,35 +182,38 @@ class _Finder:
         return None if is_other else place
 
     def _aligned(self, first: int, after: int) -> Range:
-        """The words whose attention is in these words of the source, or the nearest to it."""
-        n, n_source, inside = len(self.words), len(self.src_words), range(first, after)
+        """The words that belong to words of the source by attention; signs at the ends, too."""
+        n, n_source = len(self.words), len(self.src_words)
         if not self.has_attention:
             low = round(first * n / n_source)
             return low, min(max(round(after * n / n_source), low + 1), n)
-        if all(self.src_signs[first:after]):
-            candidates = [*range(n)]
-        else:
-            candidates = [word for word in range(n) if not self.signs[word]] or [*range(n)]
-        peaks = self.weights.argmax(1)
-        most = NEARLY * self.weights.max(0)[peaks]
-        reading = [word for word in candidates if peaks[word] in inside]
-        nearest = max(candidates, key=lambda word: self.weights[word, first:after].sum())
-        best = [word for word in reading if self.weights[word].max() >= most[word]] or [nearest]
-        low, high = best[0], best[-1] + 1
-        if after - first > 1:  # one word is seldom translated by several
-            while low - 1 in reading:
-                low -= 1
-            while high in reading:
-                high += 1
-        # Signs at the ends stay inside.
-        for word in inside:
+        columns = [word for word in range(first, after) if not self.src_signs[word]]
+        rows = [word for word in range(n) if columns and not self.signs[word]] or [*range(n)]
+        low, high = self._attending(rows, columns or [*range(first, after)])
+        for word in range(first, after):
             if not (self.src_signs[word] and low > 0 and self.signs[low - 1]):
                 break
             low -= 1
-        for word in reversed(inside):
+        for word in range(after - 1, first - 1, -1):
             if not (self.src_signs[word] and high < n and self.signs[high]):
                 break
             high += 1
+        return low, high
+
+    def _attending(self, rows: Sequence[int], columns: Sequence[int]) -> Range:
+        """Of the words `rows`, the first and the one after the last that belong to `columns`."""
+        peaks, own = self.weights.argmax(1), self.weights[rows][:, columns]
+        reading = [row for row in rows if peaks[row] in columns]
+        least = NEARLY * self.weights[rows].max(0)
+        best = [row for row in reading if self.weights[row].max() >= least[peaks[row]]]
+        best = best or [rows[int(own.sum(1).argmax())]]
+        low, high = best[0], best[-1] + 1
+        if len(columns) > 1:  # one word is seldom translated by several
+            belonging = {*reading, *(rows[place] for place in own.argmax(0).tolist())}
+            while low - 1 in belonging:
+                low -= 1
+            while high in belonging:
+                high += 1
         return low, high
 
 

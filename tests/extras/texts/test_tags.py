@@ -83,6 +83,15 @@ def test_marks_are_around_the_right_words(
     assert projected(written, parse(expected)[0], links) == expected
 
 
+def test_a_word_belongs_to_what_reads_it_most() -> None:
+    """Though that reads another word even more."""
+    source, marks = parse("<b>They are</b> here")
+    weights = np.array([[0.9, 0.1, 0], [0, 0.4, 0.6], [0, 0.1, 0.9]], np.float32)
+    words = WordWeights(spans(source), spans("Sie sind hier"), weights)
+    translation = Translation(source, "Sie sind hier")
+    assert put(translation.text, project(marks, translation, words)) == "<b>Sie sind</b> hier"
+
+
 def test_of_elements_that_want_the_same_words_both_stay_nested() -> None:
     """The first has the outer two of three words, the second the one between."""
     links = [(0, 0), (0, 2), (1, 1)]
