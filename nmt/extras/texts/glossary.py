@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nmt.decoding.alignment import written_tokens
+from nmt.decoding.batch_runner import TextError
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.fast import replace_submodules
 from nmt.decoding.translator import Translation, Translator
@@ -158,7 +159,11 @@ class Glossary:
             biased.model = model
             is_beam = translator.options.search == "beam"
             n_best = max(n, min(N_BEST, translator.options.beam)) if is_beam else n
-            again = Translator.translate_n_best(biased, [texts[i] for i in todo], n_best)
+            try:
+                again = Translator.translate_n_best(biased, [texts[i] for i in todo], n_best)
+            except TextError as error:
+                error.index = todo[error.index]
+                raise
             for i, translations in zip(todo, again, strict=True):
                 n_short = sentences[i].n_short
                 ordered = sorted(translations, key=n_short)[:n]
@@ -233,7 +238,7 @@ class _Sentence:
 
     def _with_term(self, translation: Translation, term: str, start: int, end: int) -> Translation:
         """The translation with a term in place of some characters."""
-        text = translation.text
+        text, term = translation.text, self.tokenizers[1].normalize(term)
         if text[start].isupper() and not any(map(str.isalnum, text[:start])):
             term = term[0].upper() + term[1:]
         edits, written = [Edit(start, end, term)], written_tokens(translation)

@@ -11,6 +11,7 @@ import torch
 
 from nmt.config.schema import DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.decoding.alignment import align
+from nmt.decoding.batch_runner import TooLargeError
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.fast import replace_submodules
 from nmt.decoding.translator import Translation, Translator
@@ -25,7 +26,7 @@ from tests.toy import NOUNS, VERBS
 TEXTS = ["The dog sees the king.", "The man knows the dog.", "The river loves the man."]
 PLAIN = ["Der Hund sieht den König.", "Der Mann kennt den Hund.", "Der Fluss liebt den Mann."]
 NEW = "Xylotrop"  # a word of no vocabulary
-LEXICON = [*NOUNS, *VERBS, ("The", "Der"), ("the", "den"), ("￭.", "￭.")]
+LEXICON = [*NOUNS, *VERBS, ("The", "Der"), ("the", "den"), ("￭.", "￭."), ("Tom", "Tom")]
 
 
 def with_model(translator: Translator, model: TranslationModel) -> Translator:
@@ -35,10 +36,11 @@ def with_model(translator: Translator, model: TranslationModel) -> Translator:
 
 
 @cache
-def dictionary_translator() -> Translator:
+def dictionary_translator(*, lowercase: bool = False) -> Translator:
     """It translates word by word: its model is not trained, and only has a lexical bias."""
+    lexicon = {src.lower(): tgt.lower() for src, tgt in LEXICON} if lowercase else dict(LEXICON)
     src, tgt = (
-        Vocabulary([*words], [0] + [1] * len(words)) for words in zip(*LEXICON, strict=True)
+        Vocabulary([*words], [0] + [1] * len(words)) for words in zip(*lexicon.items(), strict=True)
     )
     torch.manual_seed(1)
     model = Seq2Seq(
@@ -60,7 +62,8 @@ def dictionary_translator() -> Translator:
     )
     ids = torch.arange(len(src)).unsqueeze(1)
     model.lexical_bias.fill(ids, (ids >= len(SPECIALS)).float())
-    words = [load_tokenizer(TokenizerConfig(kind="words"), "en", side, Path()) for side in SIDES]
+    config = TokenizerConfig(kind="words", lowercase=lowercase)
+    words = [load_tokenizer(config, "en", side, Path()) for side in SIDES]
     return Translator(
         model, tokenizers=(words[0], words[1]), vocabularies=(src, tgt), options=DecodingConfig()
     )
@@ -261,10 +264,32 @@ def test_a_term_without_a_place_is_named(unbiased: Translator) -> None:
     assert best.text == cut.translate(TEXTS[:1])[0].text
 
 
+def test_terms_of_a_model_without_capitals_have_none() -> None:
+    glossary = Glossary.of({"dog": NEW, "king": "König", "sees": "sieht"})
+    results = glossary.translate(dictionary_translator(lowercase=True), TEXTS[:1], 1)
+    assert texts_of(results) == ["den xylotrop sieht den könig."]
+
+
 def test_of_an_ensemble_those_with_a_lexical_bias_know_terms(translator: Translator) -> None:
     both = with_model(translator, Ensemble([translator.model, translator.model]))
     ((best,),) = Glossary.of({"dog": "Baum"}).translate(both, TEXTS[:1], 1)
     assert (best.text, best.replaced) == ("Der Baum sieht den König.", ())
+
+
+def test_an_error_has_the_number_of_the_text(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = Translator.translate_n_best
+
+    def fail(self: Translator, texts: Sequence[str], n: int) -> list[list[Translation]]:
+        if self is translator:
+            return search(self, texts, n)
+        raise TooLargeError(0, "")
+
+    monkeypatch.setattr(Translator, "translate_n_best", fail)
+    with pytest.raises(TooLargeError) as error:
+        Glossary.of({"river": "Baum"}).translate(translator, TEXTS, 1)
+    assert error.value.index == 2
 
 
 def test_requests_do_not_change_each_other(translator: Translator) -> None:
