@@ -47,7 +47,8 @@ def command(
     Raises:
         DataError: a file cannot be read, or one has more texts than the other.
     """
-    texts, name = read_texts(source, translation, format_), translation or source
+    unit, texts = read_texts(source, translation, format_)
+    name = translation or source
     findings = [*find_all(texts, missing_terms(glossary))]
     if as_json:
         rows = [
@@ -64,7 +65,7 @@ def command(
         print(to_json(rows))
     else:
         for each in findings:
-            print(f"{name}, line {each.text.line}: {each.problem}")
+            print(f"{name}, {unit} {each.text.line}: {each.problem}")
         found = counted(len(findings), "finding") if findings else "nothing found"
         print(f"{found} in {counted(len(texts), 'text')}")
     if findings:
@@ -85,37 +86,44 @@ def missing_terms(glossary: Path | None) -> Callable[[str, str], Iterable[str]]:
     return lambda source, translation: missing(terms.terms_in(source), translation)
 
 
-def read_texts(source: Path, translation: Path | None, format_: str | None) -> list[Text]:
-    """Each source with its translation. Raises: DataError: as `command`."""
-    sources = read(source, format_)
+def read_texts(
+    source: Path, translation: Path | None, format_: str | None
+) -> tuple[str, list[Text]]:
+    """What the numbers count, such as lines, and each source with its translation.
+
+    Raises:
+        DataError: as `command`.
+    """
+    unit, sources = read(source, format_)
     if translation is None:
         if any(target is None for _, _, target in sources):
             raise DataError(f"{source}: has one language; name its translation, too")
-        return [Text(line, text, target or Marked("")) for line, text, target in sources]
-    found = [(line, target or text) for line, text, target in read(translation, format_)]
+        return unit, [Text(line, text, target or Marked("")) for line, text, target in sources]
+    unit, own = read(translation, format_)
+    found = [(line, target or text) for line, text, target in own]
     if len(sources) != len(found):
         index = first_difference([text for _, text, _ in sources], [text for _, text in found])
         places = [
-            f"line {texts[index][0]}" if index < len(texts) else "the end"
+            f"{unit} {texts[index][0]}" if index < len(texts) else "the end"
             for texts in (sources, found)
         ]
         raise DataError(
             f"{source} has {len(sources):,} texts, {translation} {len(found):,}; they seem to "
             f"differ from {places[0]} of the one and {places[1]} of the other on"
         )
-    return [Text(line, src[1], text) for src, (line, text) in zip(sources, found, strict=True)]
+    pairs = zip(sources, found, strict=True)
+    return unit, [Text(line, text, translated) for (_, text, _), (line, translated) in pairs]
 
 
-def read(path: Path, format_: str | None) -> list[tuple[int, Marked, Marked | None]]:
-    """The texts of a file: the number of the line, the text, and the translation if the file may
-    have one. Raises: DataError.
+def read(path: Path, format_: str | None) -> tuple[str, list[tuple[int, Marked, Marked | None]]]:
+    """The texts of a file: what their numbers count; the number, the text, and the translation if
+    the file may have one. Raises: DataError.
     """
     format_ = format_ or format_of(path.name) or "lines"
     if format_ in ("lines", "txt"):
-        return [(i, Marked(line), None) for i, line in enumerate(read_text_lines(path), 1)]
+        texts = enumerate(read_text_lines(path), 1)
+        return "line", [(number, Marked(line), None) for number, line in texts]
     with explain_read_errors(path):
         document = open_document(path.read_bytes(), str(path), format_, fill_all=True)
-    return [
-        (line, each.text, each.target)
-        for line, each in zip(document.lines, document.segments, strict=True)
-    ]
+    parts = zip(document.lines, document.segments, strict=True)
+    return document.unit, [(line, each.text, each.target) for line, each in parts]
