@@ -56,6 +56,7 @@ _POSITION = re.compile(r"\d+\$")  # of an argument: the order may change
 _TAG = re.compile(r"<(/?)([A-Za-z0-9][\w:.-]*)(?:\s[^<>]*?)?(/?)>")
 _NUMBER = re.compile(r"\d+(?:[.,:/'’-]\d+)*")
 _SEPARATOR = re.compile(r"(?<=\d)[\s.,:/'’-](?=\d)")
+_HALF_DAY = re.compile(r"\d\s?[ap]\.?\s?m\b", re.IGNORECASE)  # 2:30 p.m. is 14:30
 _MYRIADS = re.compile("[万萬億亿만억]")  # Chinese, Japanese and Korean write 10万 for 100,000
 MAX_WORD = 12  # larger numbers are seldom written as words
 
@@ -141,6 +142,8 @@ def _lost_numbers(source: str, translation: str) -> Iterator[tuple[str, int]]:
         return
     translation = unicodedata.normalize("NFKC", translation)
     written, parts = _SEPARATOR.sub("", translation), {*map(int, re.findall(r"\d+", translation))}
+    if _HALF_DAY.search(source) or _HALF_DAY.search(translation):
+        parts |= {(part + 12) % 24 for part in parts if part < 24}
     for match in numbers:
         number = unicodedata.normalize("NFKC", match.group())
         groups = re.findall(r"\d+", number)
