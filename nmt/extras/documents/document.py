@@ -295,12 +295,13 @@ class TextDocument:
     ) -> dict[str, str]:
         """The marks of a segment with other segments inside: before and after their translation."""
         changed: dict[str, str] = {}
-        end, marks = segment.start, iter(segment.text.marks)
-        for each, written in inner:
-            while each.start >= end:
-                mark = next(marks).written
-                end = self.content.text.index(mark.rstrip(), end) + len(mark)
+        marks = [mark.written for mark in segment.text.marks]
+        index = 0
+        for each, written in inner:  # in the order of the marks
             old = self.content.text[each.start : each.end]
+            while old not in marks[index]:
+                index += 1
+            mark = marks[index]
             changed[mark] = changed.get(mark, mark).replace(old, written)
         return changed
 
