@@ -203,16 +203,16 @@ class _Finder:
     def _attending(self, rows: Sequence[int], columns: Sequence[int]) -> Range:
         """Of the words `rows`, the first and the one after the last that belong to `columns`."""
         peaks, own = self.weights.argmax(1), self.weights[rows][:, columns]
-        reading = [row for row in rows if peaks[row] in columns]
         least = NEARLY * self.weights[rows].max(0)
-        best = [row for row in reading if self.weights[row].max() >= least[peaks[row]]]
+        best = [row for row in rows if peaks[row] in columns]
+        best = [row for row in best if self.weights[row].max() >= least[peaks[row]]]
         best = best or [rows[int(own.sum(1).argmax())]]
         low, high = best[0], best[-1] + 1
         if len(columns) > 1:  # one word is seldom translated by several
-            belonging = {*reading, *(rows[place] for place in own.argmax(0).tolist())}
-            while low - 1 in belonging:
+            read_most = {rows[place] for place in own.argmax(0).tolist()}
+            while low - 1 in read_most:
                 low -= 1
-            while high in belonging:
+            while high in read_most:
                 high += 1
         return low, high
 
