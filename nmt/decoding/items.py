@@ -55,6 +55,7 @@ _WITH_KEY = re.compile(r"[^\W_]+_[^\W_]+")
 _POSITION = re.compile(r"\d+\$")  # of an argument: the order may change
 _TAG = re.compile(r"<(/?)([A-Za-z0-9][\w:.-]*)(?:\s[^<>]*?)?(/?)>")
 _NUMBER = re.compile(r"\d+(?:[.,:/'’-]\d+)*")
+_DIGITS = re.compile(r"\d{1,1000}")  # Python refuses to read longer ones as a number
 _SEPARATOR = re.compile(r"(?<=\d)[\s.,:/'’-](?=\d)")
 _HALF_DAY = re.compile(r"\d\s?[ap]\.?\s?m\b", re.IGNORECASE)  # 2:30 p.m. is 14:30
 _MYRIADS = re.compile("[万萬億亿만억]")  # Chinese, Japanese and Korean write 10万 for 100,000
@@ -141,18 +142,21 @@ def _lost_numbers(source: str, translation: str) -> Iterator[tuple[str, int]]:
     if not (numbers := [*_NUMBER.finditer(source)]):
         return
     translation = unicodedata.normalize("NFKC", translation)
-    written, parts = _SEPARATOR.sub("", translation), {*map(int, re.findall(r"\d+", translation))}
+    written, parts = _SEPARATOR.sub("", translation), {*map(int, _DIGITS.findall(translation))}
     if _HALF_DAY.search(source) or _HALF_DAY.search(translation):
         parts |= {(part + 12) % 24 for part in parts if part < 24}
     for match in numbers:
         number = unicodedata.normalize("NFKC", match.group())
-        groups = re.findall(r"\d+", number)
+        groups = _DIGITS.findall(number)
         digits = "".join(groups)
         shortest = digits.rstrip("0") if _MYRIADS.search(translation) else digits
         if len(groups) == 2 and groups[1] == "00":  # "4:00" may become "4"
             del groups[1]
-        is_kept = shortest in written or parts.issuperset(map(int, groups))
-        is_small = number.isdecimal() and int(number) <= MAX_WORD
+        lost = [int(group) for group in groups if int(group) not in parts]
+        # The month of a date may become a word.
+        is_date = len(groups) == 3 and max(map(len, groups)) == 4
+        is_kept = shortest in written or not lost or (is_date and len(lost) == 1 and lost[0] <= 12)
+        is_small = number.isdecimal() and int(groups[0]) <= MAX_WORD
         if not is_kept and not is_small:
             yield match.group(), match.start()
 
