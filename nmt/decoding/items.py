@@ -42,9 +42,9 @@ PATTERNS = [
         ("file", r"(?<!\w)[A-Za-z]:\\[^\s<>\"]*\w"),  # C:\list.txt
         ("file", r"(?<!\S)~?/\w[\w.-]*/[\w./-]*\w"),
         ("code", r"`[^`\s](?:[^`\n]*[^`\s])?`"),
-        # XR-200-B, max_size
+        # XR-200-B, max_size; but the underscore of "Pa_ste" marks a key
         ("name", r"(?<![\w-])(?=[A-Z\d-]*[A-Z])(?=[A-Z-]*\d)[A-Z\d]{2,}(?:-[A-Z\d]+)+(?![\w-])"),
-        ("name", r"(?<![^\W_])_*[A-Za-z][A-Za-z\d]*_\w+"),
+        ("name", r"(?<![^\W_])(?![A-Z][a-z]*_[a-z]+\b)_*[A-Za-z][A-Za-z\d]*_\w+"),
         ("emoji", "[\U0001f000-\U0001faff\u2600-\u27bf]"),
     )
 ]

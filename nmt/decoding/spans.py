@@ -89,9 +89,11 @@ def spans(text: str, keep: Sequence[re.Pattern[str]] = ()) -> list[Span]:
     for span in sorted(found, key=lambda span: (span.start, -span.end)):
         if not whole or span.start >= whole[-1].end:
             whole.append(span)
-    limits = [0, *(span.end for span in whole)]
+    last_end = 0
     following = [*(span.start for span in whole), len(text)][1:]
-    whole = [_with_neighbors(text, *parts) for parts in zip(whole, limits, following, strict=False)]
+    for index, end in enumerate(following):
+        whole[index] = _with_neighbors(text, whole[index], last_end, end)
+        last_end = whole[index].end
     return _joined(text, whole)
 
 

@@ -8,7 +8,7 @@ END_MARKS = ".!?…।॥؟۔።" + _WIDE
 # Abbreviations before a name, of several languages; a single letter is an initial.
 _TITLE = re.compile(
     r"mrs?|ms|dr|prof|st|mt|hr|fr|sra?|jr|gen|col|lt|capt|sgt|rev|hon|gov|sen|rep|mme|mlle|dott|sig"
-    r"|ing|no|nr|vs|fig|vol|approx|cf|ca|bzw|evtl|inkl|vgl|bspw|abb|núm|av|bd|uds?|ул|им|рис|см|пр|стр",
+    r"|ing|nr|vs|fig|vol|approx|cf|ca|bzw|evtl|inkl|vgl|bspw|abb|núm|av|bd|uds?|ул|им|рис|см|пр|стр",
     re.IGNORECASE,
 )
 # The word before the end, the mark, closing marks, opening marks, the next word.

@@ -3,19 +3,22 @@
 from nmt.decoding.frequencies import WordFrequencies
 from nmt.decoding.translator import has_letters
 
+MARGIN = 2.0  # nats: many words begin sentences, and have capital letters as often as not
+
 
 def usual_case(text: str, words: WordFrequencies) -> str:
-    """Each word in the case in which it is the most frequent: lower, Capitalized or as it is given;
-    the first one with a capital letter. The length stays the same.
+    """Each word in lower case, the first one with a capital letter; but a word that is far more
+    frequent with a capital letter, or in capitals, as it is frequent. The length stays the same.
     """
     written = text.split(" ")
     places = [place for place, word in enumerate(written) if has_letters(word)]
     for place in places:
         word = written[place]
         forms = [word.lower(), _capitalized(word), word]
-        forms = [form for form in forms if len(form) == len(word)]
         log_probs = words.log_probs(forms)
-        written[place] = forms[max(range(len(forms)), key=log_probs.__getitem__)]
+        log_probs[0] += MARGIN
+        best = forms[max(range(len(forms)), key=log_probs.__getitem__)]
+        written[place] = best if len(best) == len(word) else word
     if places and written[places[0]].islower():
         written[places[0]] = _capitalized(written[places[0]])
     return " ".join(written)

@@ -39,12 +39,16 @@ class StandIn:
     target: str
 
     def places(self, text: str) -> list[tuple[int, int]]:
-        """Where the translation stands in a text."""
-        letter = r"\d" if self.target.isdecimal() else r"[^\W_]"
+        """Where the translation stands in a text, also with an ending of at most two letters."""
+        letter = r"\d" if self.target.isdecimal() else r"[^\W\d_]"
         if not self.target.isascii() and self.target.lower() == self.target.upper():
             letter = r"(?!)"  # such scripts may write no spaces
-        pattern = rf"(?<!{letter}){re.escape(self.target)}(?!{letter})"
+        pattern = rf"(?<!{letter}){re.escape(self.target)}{letter}{{0,2}}(?!{letter})"
         return [match.span() for match in re.finditer(pattern, text)]
+
+    def is_kept(self, text: str) -> bool:
+        """Whether a translation has it once, and without an ending."""
+        return [text[start:end] for start, end in self.places(text)] == [self.target]
 
 
 class StandIns:
@@ -59,16 +63,21 @@ class StandIns:
         return _find(self._translator)
 
     def choose(self, text: str, items: Sequence[Item], attempt: int) -> list[StandIn]:
-        """A word for each item, which is not in the text. Other attempts choose other words."""
+        """A word for each item, which is not in the text. Other attempts choose other words. A
+        number stands for itself at first.
+        """
         taken = {*WORD.findall(text)}
         chosen = []
         for item in items:
+            written = text[item.start : item.end]
             groups = self._found[:: -1 if item.is_number else 1]
             free = [
                 [word for word in group if not taken & {word.source, word.target}]
                 for group in groups
             ]
             words = free[0] or free[1] or [StandIn(*[f"Tom{len(taken)}"] * 2)]
+            if item.is_number and text.count(written) == 1:
+                words = [StandIn(written, written), *words]
             chosen.append(words[attempt % len(words)])
             taken |= {chosen[-1].source, chosen[-1].target}
         return chosen
@@ -100,7 +109,9 @@ def edits_to_one(
         weights = words.weights[:, columns].sum(1)
         if not spans:
             edits.append(_insertion(stand_in.target, columns, words, weights, free))
-        kept = max(spans, key=lambda span: weights[_inside(words.target, span)].max(), default=())
+            continue
+        kept = max(spans, key=lambda span: weights[_inside(words.target, span)].max())
+        edits.append(Edit(*kept, stand_in.target))
         edits += [
             Edit(start - text[:start].endswith(" "), end, "")
             for start, end in spans

@@ -1,7 +1,7 @@
 """Translates texts: splits them into sentences, protects what must stay, and joins the results."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Self
@@ -14,7 +14,7 @@ from nmt.extras.texts.capitals import is_upper, usual_case
 from nmt.extras.texts.confidence import marked_for_reading
 from nmt.extras.texts.edits import Edit, apply, apply_to_tokens
 from nmt.extras.texts.joining import Translated, join
-from nmt.extras.texts.marked import Mark, Marked
+from nmt.extras.texts.marked import Marked
 from nmt.extras.texts.passages import Passage, passage_of
 from nmt.extras.texts.sentences import sentences, writes_spaces
 from nmt.extras.texts.stand_ins import StandIn, StandIns, edits_to_one
@@ -25,6 +25,7 @@ from nmt.text.tokenizers import Tokenizer
 Glossary = Any
 N_BEST = 5  # hypotheses of which one may have all stand-ins
 ATTEMPTS = 3  # with other stand-ins
+MARGIN = 0.2  # by which the score must be better with a name in place of a number
 PLACED = (
     "the model lost a placeholder, address, name or number; it now stands where it seems to "
     "belong; check its place"
@@ -54,49 +55,52 @@ class _Sentence:
         number: of its text.
         passage: its text, items and tags. usual: the text in its usual case.
         is_upper: whether to write the translation in capitals.
-        read: what the model reads, with `stand_ins` for the items at `places`, and without `marks`.
-        results: its translations, best first.
+        results: its translations, best first. rank: of the best one, among attempts.
     """
 
     number: int
     passage: Passage
     usual: str
     is_upper: bool
-    read: str = ""
-    stand_ins: Sequence[StandIn] = ()
-    places: Sequence[tuple[int, int]] = ()
-    marks: Sequence[Mark] = ()
     results: list[Translated] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.take(())
-
-    def take(self, stand_ins: Sequence[StandIn]) -> None:
-        """Put stand-ins in the places of the items."""
-        edits = [
-            Edit(item.start, item.end, stand_in.source)
-            for item, stand_in in zip(self.passage.items, stand_ins, strict=False)
-        ]
-
-        def moved(place: int) -> int:
-            longer = (
-                len(each.written) - each.end + each.start for each in edits if each.end <= place
-            )
-            return place + sum(longer)
-
-        self.read, self.stand_ins = apply(self.usual, edits).text, stand_ins
-        self.places = [(moved(edit.start), moved(edit.end)) for edit in edits]
-        marks = self.passage.marks
-        self.marks = [replace(mark, position=moved(mark.position)) for mark in marks]
+    rank: tuple[int, float] = (-1, 0.0)
 
     @property
     def is_plain(self) -> bool:
         """Whether the model reads it as it is given."""
         return self.passage.is_plain and self.usual == self.passage.text
 
+
+class _Reading:
+    """What the model reads of a sentence: words in the places of its items, and no tags.
+
+    Attributes:
+        text: without tags. stand_ins: the words. places: theirs, in `text`. marks: the tags.
+        handicap: by how much its translation must be better than others.
+    """
+
+    def __init__(
+        self, sentence: _Sentence, stand_ins: Sequence[StandIn] = (), handicap: float = 0.0
+    ) -> None:
+        self.sentence, self.stand_ins, self.handicap = sentence, stand_ins, handicap
+        edits = [
+            Edit(item.start, item.end, stand_in.source)
+            for item, stand_in in zip(sentence.passage.items, stand_ins, strict=True)
+        ]
+
+        def moved(place: int) -> int:
+            before = [edit for edit in edits if edit.end <= place]
+            return place + sum(len(edit.written) - edit.end + edit.start for edit in before)
+
+        self.text = apply(sentence.usual, edits).text
+        self.places = [(moved(edit.start), moved(edit.end)) for edit in edits]
+        self.marks = [
+            replace(mark, position=moved(mark.position)) for mark in sentence.passage.marks
+        ]
+
     def n_kept(self, translation: Translation) -> int:
-        """How many stand-ins a translation has once."""
-        return sum(len(each.places(translation.text)) == 1 for each in self.stand_ins)
+        """How many stand-ins are kept."""
+        return sum(each.is_kept(translation.text) for each in self.stand_ins)
 
 
 class TextTranslator(Translator):
@@ -231,34 +235,41 @@ class TextTranslator(Translator):
             copy = copy_of(written, self.src_tokenizer.split(written))
             part.results = [(copy, part.passage.marked)]
         to_translate = [part for part in parts if not part.results]
-        without_items = [part for part in to_translate if not part.passage.items]
-        for part, best in zip(without_items, self._search(without_items, n), strict=True):
-            part.results = [self._restored(part, each) for each in best]
+        simple = [_Reading(part) for part in to_translate if not part.passage.items]
+        for reading, best in zip(simple, self._search(simple, n), strict=True):
+            reading.sentence.results = [self._restored(reading, each) for each in best]
         pending = [part for part in to_translate if part.passage.items]
         n_best = min(max(n, N_BEST), self.options.beam) if self.options.search == "beam" else n
         for attempt in range(ATTEMPTS):
-            for part in pending:
-                part.take(self._stand_ins.choose(part.usual, part.passage.items, attempt))
-            failed = []
-            for part, found in zip(pending, self._search(pending, n_best), strict=True):
-                best = sorted(found, key=part.n_kept, reverse=True)  # the better ones stay first
-                is_kept = part.n_kept(best[0]) == len(part.stand_ins)
-                if is_kept or not part.results:
-                    part.results = [self._restored(part, each) for each in best[:n]]
-                if not is_kept:
-                    failed.append(part)
-            pending = failed
+            readings = [each for part in pending for each in self._readings(part, attempt)]
+            for reading, found in zip(readings, self._search(readings, n_best), strict=True):
+                best = sorted(found, key=reading.n_kept, reverse=True)  # as they were, if equal
+                rank = reading.n_kept(best[0]), best[0].score - reading.handicap
+                if rank > reading.sentence.rank or not reading.sentence.results:
+                    reading.sentence.rank = rank
+                    reading.sentence.results = [self._restored(reading, each) for each in best[:n]]
+            pending = [part for part in pending if part.rank[0] < len(part.passage.items)]
 
-    def _search(self, parts: Sequence[_Sentence], n: int) -> list[list[Translation]]:
-        """The n best translations of what the model reads. Raises: TooLargeError."""
-        texts = [part.read for part in parts]
+    def _readings(self, sentence: _Sentence, attempt: int) -> Iterator[_Reading]:
+        """With a name or number for each item; and with a name for each number, too, since it may
+        be one: "Tell 007 the news".
+        """
+        text, items = sentence.usual, sentence.passage.items
+        yield _Reading(sentence, self._stand_ins.choose(text, items, attempt))
+        if any(item.is_number for item in items):
+            names = [replace(item, is_number=False) for item in items]
+            yield _Reading(sentence, self._stand_ins.choose(text, names, attempt), MARGIN)
+
+    def _search(self, readings: Sequence[_Reading], n: int) -> list[list[Translation]]:
+        """The n best translations of each. Raises: TooLargeError."""
+        texts = [reading.text for reading in readings]
         try:
             if self.glossary is None:
                 found = self.sentences.translate_n_best(texts, n)
             else:
                 found = self.glossary.translate(self.sentences, texts, n)
         except TextError as error:
-            error.index = parts[error.index].number
+            error.index = readings[error.index].sentence.number
             error.args = (f"text {error.index + 1} {error.reason}",)
             raise
         return [[*map(self._marked_for_reading, best)] for best in found]
@@ -269,44 +280,42 @@ class TextTranslator(Translator):
             return translation
         return marked_for_reading(translation, least)
 
-    def _restored(self, part: _Sentence, translation: Translation) -> Translated:
+    def _restored(self, reading: _Reading, translation: Translation) -> Translated:
         """A translation with the items and tags of its source, and in its case."""
-        if part.is_plain:
+        sentence, stand_ins = reading.sentence, reading.stand_ins
+        if sentence.is_plain:
             return translation, Marked(translation.text)
         src_tokenizer, tgt_tokenizer = self.tokenizers
         weights = word_weights(translation, self.tokenizers)
-        if part.n_kept(translation) < len(part.stand_ins):
-            edits = edits_to_one(part.stand_ins, part.places, translation, weights)
+        if reading.n_kept(translation) < len(stand_ins):
+            edits = edits_to_one(stand_ins, reading.places, translation, weights)
             translation = replace(
                 translation,
                 text=apply(translation.text, edits).text,
-                tokens=_edited_tokens(translation, edits, tgt_tokenizer),
+                tokens=_edited(written_tokens(translation), translation.text, edits, tgt_tokenizer),
                 replaced=(),
                 warnings=(*translation.warnings, PLACED),
             )
             weights = word_weights(translation, self.tokenizers)
-        marks = project(part.marks, translation, weights)
-        targets, sources = [*map(Edit.of, marks)], [*map(Edit.of, part.marks)]
-        for item, stand_in, place in zip(
-            part.passage.items, part.stand_ins, part.places, strict=True
+        sources = [Edit.of(mark) for mark in reading.marks]
+        targets = [Edit.of(mark) for mark in project(reading.marks, translation, weights)]
+        for item, word, place in zip(
+            sentence.passage.items, stand_ins, reading.places, strict=True
         ):
-            written = part.passage.text[item.start : item.end]
+            written = sentence.passage.text[item.start : item.end]
             sources.append(Edit(*place, written, item.mark))
-            targets.append(Edit(*stand_in.places(translation.text)[0], written, item.mark))
-        case = str.upper if part.is_upper else str
-        marked = apply(translation.text, targets, case)
+            end = len(translation.text)
+            found = [*word.places(translation.text), (end, end)]
+            targets.append(Edit(*found[0], written, item.mark))
+        marked = apply(translation.text, targets, str.upper if sentence.is_upper else str)
         restored = replace(
             translation,
-            source=part.passage.marked.written,
+            source=sentence.passage.marked.written,
             text=marked.written,
-            src_tokens=tuple(
-                apply_to_tokens(
-                    translation.src_tokens, translation.source, sources, src_tokenizer.join
-                )
-            ),
-            tokens=_edited_tokens(translation, targets, tgt_tokenizer),
+            src_tokens=_edited(translation.src_tokens, reading.text, sources, src_tokenizer),
+            tokens=_edited(written_tokens(translation), translation.text, targets, tgt_tokenizer),
             replaced=(),
-            read=part.read,
+            read=reading.text,
         )
         return restored, marked
 
@@ -319,8 +328,7 @@ class TextTranslator(Translator):
         return parts[0]
 
 
-def _edited_tokens(
-    translation: Translation, edits: Sequence[Edit], tokenizer: Tokenizer
+def _edited(
+    tokens: Sequence[str], text: str, edits: Sequence[Edit], tokenizer: Tokenizer
 ) -> tuple[str, ...]:
-    tokens = written_tokens(translation)
-    return tuple(apply_to_tokens(tokens, translation.text, edits, tokenizer.join))
+    return tuple(apply_to_tokens(tokens, text, edits, tokenizer.join))
