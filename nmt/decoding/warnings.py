@@ -110,7 +110,7 @@ class WarningChecker:
 
     def _check_source(self, translation: Translation) -> list[str]:
         """At most one warning."""
-        words = [token for token in translation.src_tokens if has_letters(token)]
+        words = [token for token in self._tokens_read(translation) if has_letters(token)]
         n_known = sum(word in self._vocabularies[0] for word in words)
         start = (translation.read or translation.source)[:MAX_CHARACTERS]
         if self._languages[0].is_in_capitals(start):
@@ -132,8 +132,12 @@ class WarningChecker:
             and token not in self._vocabularies[0]
             and position not in replaced
             and self._tokenizers[0].join([token]).lower() not in translation.text.lower()
-            for position, token in enumerate(translation.src_tokens)
+            for position, token in enumerate(self._tokens_read(translation))
         )
+
+    def _tokens_read(self, translation: Translation) -> Sequence[str]:
+        read = translation.read
+        return translation.src_tokens if read is None else self._tokenizers[0].split(read)
 
     def _lacks_sentences(self, translation: Translation) -> bool:
         n, n_found = n_sentences(translation.source), most_sentences(translation.text)

@@ -63,9 +63,12 @@ def join(
         if log_probs and translation is not translations[-1]:
             log_probs[-1], rest = log_probs[-1] + rest, 0.0
     if is_complete:
-        last = translations[-1].attention[-1]
-        attention[row, columns[-2] : columns[-1]], attention[row, -1] = last[:-1], last[-1]
+        for last in translations[-1].attention[len(translations[-1].tokens) :]:
+            attention[row, columns[-2] : columns[-1]], attention[row, -1] = last[:-1], last[-1]
         log_probs.append(rest)
+    read = None
+    if any(each.read is not None for each in translations):
+        read = " ".join(each.read or each.source for each in translations)
     listed = [
         {"source": each.source, "text": each.text, **of_sentences([each])} for each in translations
     ]
@@ -82,7 +85,7 @@ def join(
             complete=is_complete,
             src_cut=any(each.src_cut for each in translations),
             replaced=tuple(replaced),
-            read=" ".join(each.read or each.source for each in translations),
+            read=read,
             warnings=tuple(dict.fromkeys(w for each in translations for w in each.warnings)),
             facts={"sentences": listed, **of_sentences(translations)},
         ),

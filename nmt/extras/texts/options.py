@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -39,6 +40,14 @@ class TextOptions:
             metavar="REGEX",
         ),
     ] = None
+    glossary: Annotated[
+        Path | None,
+        typer.Option(
+            "--glossary",
+            help="Translate terms as this file says: in each line a term, a tab, its translation.",
+            metavar="FILE",
+        ),
+    ] = None
     least_confidence: Annotated[
         float | None,
         typer.Option(
@@ -68,7 +77,13 @@ class TextOptions:
         return None
 
     def wrap(self, translator: "Translator") -> "Translator":
-        """A translator of texts. Raises: ConfigError: the run has no confidence."""
+        """A translator of texts.
+
+        Raises:
+            ConfigError: the run has no confidence.
+            DataError: the glossary cannot be read.
+        """
+        from nmt.extras.texts.glossary import Glossary
         from nmt.extras.texts.translator import Settings, TextTranslator
 
         if self.least_confidence is not None and translator.confidence is None:
@@ -77,4 +92,6 @@ class TextOptions:
                 "decoding.method; run `nmt runs calibrate RUN` first"
             )
         keep = tuple(map(re.compile, self.keep or ())) if self.protect else None
-        return TextTranslator.of(translator, Settings(self.split, keep, self.least_confidence))
+        settings = Settings(self.split, keep, self.least_confidence)
+        glossary = None if self.glossary is None else Glossary.read(self.glossary)
+        return TextTranslator.of(translator, settings, glossary=glossary)

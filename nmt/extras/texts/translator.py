@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Self
+from typing import Self
 
 from nmt.decoding.alignment import written_tokens
 from nmt.decoding.batch_runner import TextError
@@ -13,6 +13,7 @@ from nmt.decoding.translator import Translation, Translator, check_n_best, copy_
 from nmt.extras.texts.capitals import is_upper, usual_case
 from nmt.extras.texts.confidence import marked_for_reading
 from nmt.extras.texts.edits import Edit, apply, apply_to_tokens
+from nmt.extras.texts.glossary import Glossary
 from nmt.extras.texts.joining import Translated, join
 from nmt.extras.texts.marked import Marked
 from nmt.extras.texts.passages import Passage, passage_of
@@ -22,7 +23,6 @@ from nmt.extras.texts.tags import project
 from nmt.extras.texts.words import word_weights
 from nmt.text.tokenizers import Tokenizer
 
-Glossary = Any
 N_BEST = 5  # hypotheses of which one may have all stand-ins
 ATTEMPTS = 3  # with other stand-ins
 MARGIN = 0.2  # by which the score must be better with a name in place of a number
@@ -117,7 +117,7 @@ class TextTranslator(Translator):
         self,
         sentences: Translator,
         settings: Settings,
-        glossary: Glossary = None,
+        glossary: Glossary | None = None,
         known: "TextTranslator | None" = None,
     ) -> None:
         super().__init__(
@@ -142,7 +142,7 @@ class TextTranslator(Translator):
         translator: Translator,
         settings: Settings | None = None,
         *,
-        glossary: Glossary = None,
+        glossary: Glossary | None = None,
     ) -> Self:
         """The same model, for texts. Of a translator of texts, what is not given stays, and nothing
         is computed again.
@@ -214,7 +214,7 @@ class TextTranslator(Translator):
                 else Marked("", tuple(replace(mark, position=0) for mark in gap.marks))
                 for gap in gaps
             ]
-        in_capitals = self._frequencies.is_in_capitals(passage.masked(" "))
+        in_capitals = len(parts) > 1 and self._frequencies.is_in_capitals(passage.masked(" "))
         return [self._sentence(number, part, in_capitals) for part in parts], gaps
 
     def _sentence(self, number: int, passage: Passage, in_capitals: bool) -> _Sentence:
@@ -267,7 +267,11 @@ class TextTranslator(Translator):
             if self.glossary is None:
                 found = self.sentences.translate_n_best(texts, n)
             else:
-                found = self.glossary.translate(self.sentences, texts, n)
+                protected = [
+                    [word for each in reading.stand_ins for word in (each.source, each.target)]
+                    for reading in readings
+                ]
+                found = self.glossary.translate(self.sentences, texts, n, protected)
         except TextError as error:
             error.index = readings[error.index].sentence.number
             error.args = (f"text {error.index + 1} {error.reason}",)
