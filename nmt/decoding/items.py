@@ -29,6 +29,7 @@ PATTERNS = [
             r"(?<![\d%])(?<!\d\s)%(?:\(\w+\)|\d+\$)?[-+#0]*[\d*]*(?:\.\d+)?[hlqjzt]*"
             r"[diouxXeEfFgGcrsp@]",
         ),
+        ("placeholder", r"(?<=\d\s)%(?:\(\w+\)|\d+\$)?[sd@](?!\w)"),
         ("placeholder", r"(?<![\d%])%\d+(?![\w$])"),
         ("placeholder", r"(?<!\w)\$[A-Za-z_]\w*"),  # $name
         # <b>, </b>, <a href="...">, <x id="1"/>: their names and numbers

@@ -63,8 +63,8 @@ class StandIns:
         return _find(self._translator)
 
     def choose(self, text: str, items: Sequence[Item], attempt: int) -> list[StandIn]:
-        """A word for each item, which is not in the text. Other attempts choose other words. A
-        number stands for itself at first.
+        """A word for each item; no word of the text begins with it. Other attempts choose other
+        words. A number stands for itself at first.
         """
         taken = {*WORD.findall(text)}
         chosen = []
@@ -72,7 +72,11 @@ class StandIns:
             written = text[item.start : item.end]
             groups = self._found[:: -1 if item.is_number else 1]
             free = [
-                [word for word in group if not taken & {word.source, word.target}]
+                [
+                    word
+                    for word in group
+                    if not any(each.startswith((word.source, word.target)) for each in taken)
+                ]
                 for group in groups
             ]
             words = free[0] or free[1] or [StandIn(*[f"Tom{len(taken)}"] * 2)]

@@ -329,7 +329,10 @@ class TextTranslator(Translator):
         """The translation of a whole text."""
         if gaps:
             return join(text.written, parts, gaps, self.tokenizers)
-        return parts[0]
+        [(translation, marked)] = parts
+        if translation.source != text.written:  # a mark stood inside an item
+            translation = replace(translation, source=text.written)
+        return translation, marked
 
 
 def _edited(
