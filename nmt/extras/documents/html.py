@@ -242,7 +242,7 @@ def marked_of(
             if piece.name == "br" and not is_spaced:
                 marked += " "
             is_spaced = piece.kind != "item" and (is_spaced or piece.name == "br")
-        before = piece.kind
+        before = None if piece.name == "br" else piece.kind
     if not any(map(str.isalpha, marked)):
         return None
     start, end = pieces[0].start, pieces[-1].end

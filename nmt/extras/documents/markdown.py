@@ -18,11 +18,12 @@ from nmt.extras.texts.marked import Marked
 
 FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\n(?:.*\n)*?\1[ \t]*(?:\n|\Z)")
 # What other dialects have inside a text. `empty`: boxes of tasks, footnotes, kinds of notes,
-# attributes; `item`: numbers of footnotes, templates, names of emoji, addresses.
+# attributes; `item`: numbers of footnotes, templates, names of emoji, addresses. The lengths have
+# limits, so that no file takes long.
 DIALECTS = re.compile(
-    r"(?P<empty>^(?:\[[ xX]\](?=\s)|\[\^[^\]\n]+\]:|\[![A-Za-z]+\].*|(?:!!!|\?\?\?|:::|===).*)"
-    r"|\{[:#.][^{}\n]*\})|(?P<item>\[\^[^\]\s]+\]|\{\{.*?\}\}|\{%.*?%\}|:[a-z][a-z\d_+-]*:"
-    r"|https?://[^\s<>()\[\]]*[^\s<>()\[\].,;:!?'\"*_~])",
+    r"(?P<empty>^(?:\[[ xX]\](?=\s)|\[\^[^\]\n]{1,99}\]:|\[![A-Za-z]+\].*|(?:!!!|\?\?\?|:::|===).*)"
+    r"|\{[:#.][^{}\n]{0,500}\})|(?P<item>\[\^[^\]\s]{1,99}\]|\{\{.{0,500}?\}\}|\{%.{0,500}?%\}"
+    r"|:[a-z][a-z\d_+-]{0,99}:|https?://[^\s<>()\[\]]*[^\s<>()\[\].,;:!?'\"*_~])",
     re.MULTILINE,
 )
 RULES: dict[str, Callable[[StateInline, bool], bool]] = {

@@ -49,7 +49,7 @@ CAPITALS = """\
 <body class="wide">
 <!-- not a text -->
 <h1><a id="top"></a>WELCOME TO <em>OUR</em> SHOP</h1>
-<p>HELLO <b>DEAR <i>GUEST</i></b>, TYPE <code>bake --now</code> FIRST.<br>  THEN LOOK AT \
+<p>HELLO <b>DEAR <i>GUEST</i></b>, TYPE <code>bake --now</code> FIRST.<br> THEN LOOK AT \
 <img src="x.png" alt="A LOAF"> THE <a href="Top" title='IT IS "UP"'>TOP</a>.
 <p>THIS HAS NO END, {{ user.name }}. {% if late %}IT IS LATE.{% else %}GOOD DAY.{% endif %}
 <UL><LI>ONE LOAF<LI>TWO <B>LOAVES</B></UL>
