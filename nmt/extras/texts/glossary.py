@@ -151,7 +151,7 @@ class Glossary:
             if (found := [each for each in self.terms_in(text) if each.of(text) not in kept[i]])
         }
         for weight in WEIGHTS:
-            todo = [i for i, sentence in sentences.items() if sentence.n_short(results[i][0])]
+            todo = [i for i, sentence in sentences.items() if sentence.n_lacking(results[i][0])]
             model = _biased(translator.model, [sentences[i] for i in todo], weight)
             if not todo or model is None:
                 break
@@ -165,9 +165,9 @@ class Glossary:
                 error.index = todo[error.index]
                 raise
             for i, translations in zip(todo, again, strict=True):
-                n_short = sentences[i].n_short
-                ordered = sorted(translations, key=n_short)[:n]
-                results[i] = min(results[i], ordered, key=lambda best: n_short(best[0]))
+                n_wrong = sentences[i].n_wrong
+                ordered = sorted(translations, key=n_wrong)[:n]
+                results[i] = min(results[i], ordered, key=lambda best: n_wrong(best[0]))
         for i, sentence in sentences.items():
             results[i] = [sentence.replaced(each, kept[i]) for each in results[i]]
         return results
@@ -195,10 +195,16 @@ class _Sentence:
                 positions, _ = self.short.setdefault(match.target, ([], ids))
                 positions += np.flatnonzero(shares[inside].any(0)).tolist()
 
-    def n_short(self, translation: Translation) -> int:
+    def n_lacking(self, translation: Translation) -> int:
         """How many terms it lacks, in the form of the glossary, that the lexical bias may bring."""
         lacking = missing(self.matches, translation.text, is_exact=True)
         return sum(lacking[target] for target in self.short)
+
+    def n_wrong(self, translation: Translation) -> int:
+        """The same, and how many it has too often: the lexical bias may repeat them."""
+        found = Counter(target for _, _, target in _present(self.short, translation.text))
+        surplus = found - Counter(match.target for match in self.matches)
+        return self.n_lacking(translation) + surplus.total()
 
     def replaced(self, translation: Translation, protected: Collection[str]) -> Translation:
         """The translation with each term that it lacks, in place of the words that belong to it."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from nmt.decoding.fast import replace_submodules
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import DataError
 from nmt.extras.texts.glossary import Glossary, TermMatch, missing
+from nmt.extras.texts.translator import TextTranslator
 from nmt.model.interface import TranslationModel
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.tokenizers import SIDES, load_tokenizer
@@ -276,6 +278,26 @@ def test_of_an_ensemble_those_with_a_lexical_bias_know_terms(translator: Transla
     assert (best.text, best.replaced) == ("Der Baum sieht den König.", ())
 
 
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (["Der Baum sieht den Baum.", "Ein Baum sieht den König."], "Ein Baum sieht den König."),
+        (["Der Baum sieht den Baum."], "Der Baum sieht den König."),
+    ],
+)
+def test_a_translation_that_repeats_the_term_is_not_taken(
+    found: list[str], expected: str, translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (plain,) = translator.translate(TEXTS[:1])
+    biased = [replace(plain, text=text) for text in found]
+    monkeypatch.setattr(
+        Translator,
+        "translate_n_best",
+        lambda self, texts, n: [[plain] if self is translator else biased],
+    )
+    assert texts_of(Glossary.of({"dog": "Baum"}).translate(translator, TEXTS[:1], 1)) == [expected]
+
+
 def test_an_error_has_the_number_of_the_text(
     translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -302,3 +324,19 @@ def test_requests_do_not_change_each_other(translator: Translator) -> None:
         )
         assert [*together] == alone * 5
     assert [each.text for each in translator.translate(TEXTS)] == PLAIN
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The dog sees <b>the king</b>. The man knows {name}.",
+         f"Der {NEW} sieht <b>den Kaiser</b>. Der Mann kennt {{name}}."),
+        ("{name} sees <i>the dog</i>.", f"{{name}} sieht <i>den {NEW}</i>."),
+        ("The man sees the {dog}.", "Der Mann sieht den {dog}."),
+    ],
+)  # fmt: skip
+def test_terms_beside_items_and_tags(text: str, expected: str) -> None:
+    """The word that stands in for the item is a term, too; as an item it is none."""
+    glossary = Glossary.of({"dog": NEW, "king": "Kaiser", "Tom": "Thomas"})
+    (best,) = TextTranslator.of(dictionary_translator(), glossary=glossary).translate([text])
+    assert (best.text, best.warnings) == (expected, ())
