@@ -9,7 +9,7 @@ from nmt.extras.documents.document import FormatError, Segment
 from nmt.extras.documents.messages import Kind, nested
 from nmt.extras.texts.marked import Mark, Marked
 
-TIME = r"(?:\d+:)?\d\d?:\d\d[.,]\d{1,3}"
+TIME = r"(?:\d+:)?\d\d?:\d\d?[.,]\d{1,3}"
 # What stands before the lines of a cue.
 CUE = re.compile(
     rf"^(?:[ \t]*\d+[ \t]*\n)?[ \t]*{TIME}[ \t]*-->[ \t]*{TIME}[^\n]*(?:\n|\Z)", re.MULTILINE
@@ -27,7 +27,7 @@ WIDTH = 42  # of a line
 def find(text: str) -> Iterator[Segment]:
     """What each speaker of a cue says, without its line breaks. Raises: FormatError."""
     cues = [*CUE.finditer(text)]
-    if not cues and text.strip():
+    if not cues and not re.match(r"WEBVTT|\s*\Z", text):
         raise FormatError("line 1: has no times of subtitles")
     ends = [*(cue.start() for cue in cues[1:]), len(text)]
     for cue, end in zip(cues, ends, strict=False):
@@ -35,7 +35,8 @@ def find(text: str) -> Iterator[Segment]:
         if text.startswith("WEBVTT"):  # a note, a style or the name of the next cue may follow
             paragraphs = [each for each in paragraphs[:1] if each.start() == cue.end()]
         for paragraph in paragraphs:
-            yield from _texts(text, *paragraph.span())
+            if "-->" not in paragraph[0]:  # a time that is none
+                yield from _texts(text, *paragraph.span())
 
 
 def _texts(text: str, start: int, end: int) -> Iterator[Segment]:
@@ -52,14 +53,13 @@ def _text(text: str, start: int, end: int) -> Segment:
     end = start + len(text[start:end].rstrip("♪♫ \t\n"))
     is_sound = SOUND.fullmatch(text, start, end) is not None
     start, end = start + is_sound, end - is_sound
-    raw, parts, marks, position = text[start:end], [""], list[Mark](), 0
+    raw, marks, length = text[start:end], list[Mark](), 0
     lines = raw.split("\n")
     for tag in TAG.finditer(raw):
-        parts.append(" ".join(raw[position : tag.start()].split("\n")))
         kind: Kind = "empty" if tag[1] is None else "close" if tag[1] else "open"
-        marks.append(Mark(sum(map(len, parts)), tag[0], kind))
-        position = tag.end()
-    content = Marked("".join([*parts, " ".join(raw[position:].split("\n"))]), nested(marks))
+        marks.append(Mark(tag.start() - length, tag[0], kind))
+        length += len(tag[0])
+    content = Marked(TAG.sub("", raw).replace("\n", " "), nested(marks))
     width = max(WIDTH, *(len(TAG.sub("", line)) for line in lines))
 
     def write(translation: Marked) -> str:

@@ -135,7 +135,7 @@ def marked(
         decode: for the characters between tags.
         pattern: of tags and text, with the groups of `TOKEN`.
     """
-    parts, marks, run = [""], list[Mark](), ""
+    parts, marks, run, length = list[str](), list[Mark](), "", 0
     position = start
     while position < end:
         token = pattern.match(text, position, end)
@@ -153,8 +153,8 @@ def marked(
             if is_whole and not token["empty"]:
                 position = _end_of(text, token)
         parts.append(decode(run))
-        run = ""
-        marks.append(Mark(sum(map(len, parts)), text[token.start() : position], kind))
+        run, length = "", length + len(parts[-1])
+        marks.append(Mark(length, text[token.start() : position], kind))
     parts.append(decode(run))
     return Marked("".join(parts), nested(marks, _is_element))
 

@@ -142,6 +142,12 @@ def test_a_template_becomes_a_catalog_of_utf8() -> None:
         ("_Delete %s", "Delete %s", "%s löschen", "%s _löschen"),
         ("Cut && paste", "Cut & paste", "Schneiden & kleben", "Schneiden && kleben"),
         ("Wrong user_id", "Wrong user_id", "Falsche user_id", "Falsche user_id"),
+        (
+            "Read <a target='_blank'>it</a>",
+            "Read <a target='_blank'>it</a>",
+            "Lies <a target='_blank'>es</a>",
+            "Lies <a target='_blank'>es</a>",
+        ),
         ("Research by R&D", "Research by R&D", "Studie von R&D", "Studie von R&D"),
         ("Cats &amp; dogs", "Cats &amp; dogs", "Katz &amp; Hund", "Katz &amp; Hund"),
         ("one dog|%d dogs", "one dog\n\n%d dogs", "ein Hund\n\n%d Hunde", "ein Hund|%d Hunde"),
