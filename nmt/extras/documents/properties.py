@@ -9,8 +9,8 @@ from nmt.extras.documents.messages import FORMS, HAS_FORMS, is_text, message
 from nmt.extras.texts.marked import Marked
 
 LINE = re.compile(
-    r"""^[ \t\f]*(?: [#!].* | (?P<key>(?:[^\\\s=:] | \\[\s\S])+) [ \t\f]*[=:]?[ \t\f]*
-    (?P<value>(?:[^\\\n] | \\[\s\S])*) )""",
+    r"""^[ \t\f]*+(?: [#!].*+ | (?P<key>(?:[^\\\s=:]++ | \\[\s\S])++) [ \t\f]*+[=:]?[ \t\f]*+
+    (?P<value>(?:[^\\\n]++ | \\[\s\S])*+) )""",
     re.VERBOSE | re.MULTILINE,
 )
 ESCAPED = re.compile(r"\\(?:u([\da-fA-F]{4})|\n[ \t\f]*|(.))")
