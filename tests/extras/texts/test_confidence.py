@@ -21,7 +21,9 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with enough dev pairs. Tests write only to copies."""
     folder = tmp_path_factory.mktemp("calibrated")
     data = {"split": {"dev": 220, "test": 20}, "prepared": str(folder / "prepared")}
-    return toy.train(folder, data=data, training={**toy.ONE_UPDATE, "batch": {"size": 16}})
+    training = {**toy.ONE_UPDATE, "batch": {"size": 16}}
+    decoding = {"beam": 2, "max_length_ratio": 0.2}
+    return toy.train(folder, data=data, training=training, decoding=decoding)
 
 
 @pytest.fixture
