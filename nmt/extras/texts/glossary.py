@@ -148,7 +148,13 @@ class Glossary:
         sentences = {
             i: _Sentence(translator, text, found)
             for i, text in enumerate(texts)
-            if (found := [each for each in self.terms_in(text) if each.of(text) not in kept[i]])
+            if (
+                found := [
+                    match
+                    for match in self.terms_in(text)
+                    if not {*_words(match.of(text))}.intersection(kept[i])
+                ]
+            )
         }
         for weight in WEIGHTS:
             todo = [i for i, sentence in sentences.items() if sentence.n_lacking(results[i][0])]
@@ -234,13 +240,15 @@ class _Sentence:
             is_free = all(end <= begin or last <= start for begin, last, _ in present)
             if word in protected or not is_free or not any(map(str.isalnum, word)):
                 attention[index] = 0
-        low = high = int(attention.argmax())
-        least = NEARLY * attention[low]
-        while low > 0 and high - low + 1 < after - first and attention[low - 1] >= least > 0:
+        if not attention.any():
+            return 0.0, 0, 0
+        best = low = high = int(attention.argmax())
+        least, size = NEARLY * attention[best], after - first
+        while low > 0 and high - low + 1 < size and attention[low - 1] >= least:
             low -= 1
-        while high - low + 1 < after - first and attention[high + 1 : high + 2].sum() >= least > 0:
+        while high - low + 1 < size and attention[high + 1 : high + 2].sum() >= least:
             high += 1
-        return float(attention[high]), weights.target[low][0], weights.target[high][1]
+        return float(attention[best]), weights.target[low][0], weights.target[high][1]
 
     def _with_term(self, translation: Translation, term: str, start: int, end: int) -> Translation:
         """The translation with a term in place of some characters."""

@@ -256,6 +256,9 @@ def test_protected_words_stay(unbiased: Translator) -> None:
     results = glossary.translate(unbiased, TEXTS[:1], 1, protected=[{"dog", "König"}])
     assert "Der Hund" in results[0][0].text
     assert "König" in results[0][0].text
+    phrases = Glossary.of({"the dog": NEW, "dog sees": NEW, "dog-sees": NEW})
+    results = phrases.translate(unbiased, TEXTS[:1], 1, protected=[{"dog"}])
+    assert texts_of(results) == PLAIN[:1]
 
 
 def test_a_term_without_a_place_is_named(unbiased: Translator) -> None:
@@ -270,6 +273,15 @@ def test_terms_of_a_model_without_capitals_have_none() -> None:
     glossary = Glossary.of({"dog": NEW, "king": "König", "sees": "sieht"})
     results = glossary.translate(dictionary_translator(lowercase=True), TEXTS[:1], 1)
     assert texts_of(results) == ["den xylotrop sieht den könig."]
+
+
+def test_an_empty_translation_lacks_terms(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = Translation(TEXTS[0], src_tokens=("The",))
+    monkeypatch.setattr(Translator, "translate_n_best", lambda self, texts, n: [[empty]])
+    ((best,),) = Glossary.of({"dog": NEW}).translate(translator, TEXTS[:1], 1)
+    assert (best.text, len(best.warnings)) == ("", 1)
 
 
 def test_of_an_ensemble_those_with_a_lexical_bias_know_terms(translator: Translator) -> None:
