@@ -7,7 +7,6 @@ wrote a word (Koehn and Knowles 2017, 3.5).
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -77,8 +76,16 @@ def token_to_word(tokens: Sequence[str], join: Callable[[Sequence[str]], str]) -
     This works for any tokenizer: a token belongs to the last word of the text of all tokens up to
     it.
     """
-    texts = [join(tokens[:end]) for end in range(len(tokens) + 1)]
-    return [len(text.split()) - 1 if text != before else -1 for before, text in pairwise(texts)]
+    places, start, n_before, before = list[int](), 0, 0, ""
+    for position, token in enumerate(tokens):
+        text = join(tokens[start : position + 1])
+        words = text.split()
+        places.append(n_before + len(words) - 1 if text != before else -1)
+        if len(words) > 1 and words[-1] == join([token]):
+            # It begins a word: what comes does not depend on the words before, and texts are long.
+            start, n_before, text = position, n_before + len(words) - 1, words[-1]
+        before = text
+    return places
 
 
 def word_weights(

@@ -1,5 +1,6 @@
 """Word alignment from attention, for all tokenizers."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -134,3 +135,14 @@ def test_every_word_has_its_tokens(kind: TokenizerKind, text: str) -> None:
             == word
         )
     assert set(places) <= {-1, *range(len(words))}
+
+
+@pytest.mark.parametrize("kind", ["words", "characters"])
+@given(tokens=st.lists(st.sampled_from(["a", "▁b", "▁", "￭,", "￭", "", "c d", "▁e▁f", "▁ ", " g"])))
+def test_words_of_many_tokens_are_those_of_the_whole_text(
+    kind: TokenizerKind, tokens: list[str]
+) -> None:
+    join = (WORDS[0] if kind == "words" else tokenizer(kind)).join
+    texts = [join(tokens[:end]) for end in range(len(tokens) + 1)]
+    expected = [len(text.split()) - 1 if text != old else -1 for old, text in pairwise(texts)]
+    assert token_to_word(tokens, join) == expected

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from math import exp
 from threading import Lock
@@ -30,7 +30,14 @@ logger = logging.getLogger(__name__)
 
 DEFECT = "an error inside the server; its log has the details"
 DIGITS = 4  # of weights and probabilities
+MAX_WEIGHTS = 1 << 18  # of an attention matrix in an answer
+CHARACTERS = 200  # of a text that counts as one; longer ones count as several
 MIN_PROBABILITY = 0.002  # of an alternative; less probable tokens start nonsense
+
+
+def size_of(texts: Sequence[str]) -> int:
+    """How many texts of usual length these are."""
+    return sum(1 + len(text) // CHARACTERS for text in texts)
 
 
 class QueueFullError(NmtError):
@@ -216,12 +223,33 @@ def all_details(
 def _line_details(translations: Sequence[Translation], run: ServedRun) -> dict[str, Any]:
     best, translator = translations[0], run.translator
     found = translations if best.src_tokens else ()
+    is_short = best.attention.size <= MAX_WEIGHTS
     return {
         "source": best.source,
         "src_words": group_words(best.source, best.src_tokens, translator.src_tokenizer)[0],
         "src_cut": best.src_cut,
         "warnings": explained(run.checker.warnings(best)),
-        "translations": [describe(translation, translator) for translation in found],
+        "translations": [
+            describe(translation, translator) if is_short else _outline(translation)
+            for translation in found
+        ],
+    }
+
+
+def _outline(translation: Translation) -> dict[str, Any]:
+    """As `describe`, of a text so long that only its sentences have words and attention."""
+    return {
+        "text": translation.text,
+        "tokens": translation.tokens,
+        "score": translation.score,
+        "log_prob": translation.log_prob,
+        "token_log_probs": translation.token_log_probs,
+        "alignment": [],
+        "replaced": [asdict(each) for each in translation.replaced],
+        "complete": translation.complete,
+        "confidence": translation.facts.get("confidence"),
+        "words": [],
+        "attention": None,
     }
 
 
@@ -334,11 +362,14 @@ def describe(translation: Translation, translator: Translator) -> dict[str, Any]
         for position, token in enumerate(translation.tokens)
     ]
     texts, rows = group_words(translation.text, written, translator.tgt_tokenizer)
+    tokens_of: list[list[int]] = [[] for _ in texts]
+    for position, row in enumerate(rows):
+        if 0 <= row < len(texts):
+            tokens_of[row].append(position)
     words: list[dict[str, Any]] = []
     end, first_token = 0, 0
-    for index, text in enumerate(texts):
+    for text, own in zip(texts, tokens_of, strict=True):
         start = max(translation.text.find(text, end), end)
-        own = [position for position, row in enumerate(rows) if row == index]
         last_token = max(own, default=first_token - 1)
         # Tokens that add no text belong to the next word.
         tokens = range(first_token, last_token + 1)

@@ -15,9 +15,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from nmt import __version__
-from nmt.decoding.batch_runner import TooLargeError
+from nmt.data.batches import cut_batches
 from nmt.decoding.warnings import describe
-from nmt.errors import ConfigError, DataError, NmtError
+from nmt.errors import NmtError
 from nmt.extras.documents.document import (
     FORMATS,
     SUFFIXES,
@@ -27,7 +27,6 @@ from nmt.extras.documents.document import (
 )
 from nmt.extras.init.languages import english_names
 from nmt.extras.serve.answers import (
-    DEFECT,
     AlternativesTask,
     Batcher,
     MarkedTask,
@@ -35,10 +34,11 @@ from nmt.extras.serve.answers import (
     ServedRun,
     Task,
     TranslateTask,
+    size_of,
 )
 from nmt.extras.serve.detection import Detector
 from nmt.extras.serve.downloads import Downloads, translated_name
-from nmt.extras.serve.guard import Guard, error_response
+from nmt.extras.serve.guard import Guard, on_error
 from nmt.extras.serve.schemas import (
     MAX_TEXTS,
     AlternativesAnswer,
@@ -134,7 +134,8 @@ class _Api:
         if body.prefix and len(all_lines) > 1:
             raise HTTPException(422, "prefix: only for a single line of text")
         task = TranslateTask(run, n, body.details, (*body.glossary.items(),))
-        results = await self.compute(request, task, (all_lines, body.prefix), len(all_lines))
+        n_texts = min(size_of(all_lines), self.queue)
+        results = await self.compute(request, task, (all_lines, body.prefix), n_texts)
         best = iter([texts for texts, _ in results])
         joined = [_join([next(best) for _ in text_lines], n) for text_lines in lines]
         translated, others = [first for first, *_ in joined], [more for _, *more in joined]
@@ -308,15 +309,17 @@ class _Api:
         """
         results: list[Any] = []
         end = 0.0  # of waiting for room in the queue
-        while len(results) < len(texts):
-            part = texts[len(results) :][: min(MAX_PART, self.queue)]
-            try:
-                results += await self.compute(request, task, part, len(part))
-                end = time.monotonic() + self.timeout
-            except QueueFullError:
-                if time.monotonic() > end:
-                    raise
-                await asyncio.sleep(0.05)
+        sizes = [size_of([each.text]) for each in texts]
+        for part in cut_batches(sizes, max_padded=min(MAX_PART, self.queue)):
+            n_texts = min(sum(sizes[part]), self.queue)
+            while len(results) < part.stop:
+                try:
+                    results += await self.compute(request, task, texts[part], n_texts)
+                    end = time.monotonic() + self.timeout
+                except QueueFullError:
+                    if time.monotonic() > end:
+                        raise
+                    await asyncio.sleep(0.05)
         return results
 
     async def compute(self, request: Request, task: Task, values: Any, n_texts: int) -> Any:
@@ -345,7 +348,7 @@ class _Api:
 def create_app(
     runs: Sequence[ServedRun],
     *,
-    characters: int = 20_000,
+    characters: int = 10_000,
     queue: int = 256,
     timeout: float = 30.0,
     token: str | None = None,
@@ -393,7 +396,7 @@ def create_app(
     for path, (package, name, media_type) in PAGE.items():
         app.add_route(path, _file(files(package).joinpath(name).read_bytes(), media_type))
     for kind in (NmtError, HTTPException, RequestValidationError, Exception):
-        app.add_exception_handler(kind, _on_error)
+        app.add_exception_handler(kind, on_error)
     max_body = MAX_BYTES_PER_CHARACTER * characters + MAX_OTHER_BYTES
     max_bodies = {"/translate_file": max(max_body, MAX_FILE_BYTES)}
     app.add_middleware(Guard, hosts=hosts, max_body=max_body, max_bodies=max_bodies)
@@ -418,32 +421,3 @@ def _join(lines: Sequence[Sequence[str]], n: int) -> list[str]:
     """The n best translations of a text, from those of its lines; fewer if no line has n."""
     n_found = min(n, max(map(len, lines)))
     return ["\n".join(best[min(rank, len(best) - 1)] for best in lines) for rank in range(n_found)]
-
-
-def _on_error(_request: Request, error: Exception) -> Response:
-    """Any error as a status and one line."""
-    match error:
-        case HTTPException():
-            return error_response(error.status_code, error.detail)
-        case RequestValidationError():
-            return error_response(*_wrong_field(error))
-        case TooLargeError():
-            return error_response(413, error.reason)
-        case QueueFullError():
-            return error_response(503, str(error))
-        case NmtError():
-            status = 422 if isinstance(error, ConfigError | DataError) else 500
-            return error_response(status, str(error))
-    return error_response(500, DEFECT)
-
-
-def _wrong_field(error: RequestValidationError) -> tuple[int, str]:
-    """The status, and everything that is wrong with the first field that is."""
-    first, *_ = errors = error.errors()
-    if first["type"] == "json_invalid":
-        return 400, f"the body is not JSON: {first['ctx']['error']}"
-    if len(first["loc"]) < 2:
-        return 422, "the body must be a JSON object, sent as application/json"
-    name = first["loc"][1]
-    reasons = dict.fromkeys(each["msg"] for each in errors if each["loc"][1:2] == (name,))
-    return 422, f"{name}: {'; '.join(reasons)}"

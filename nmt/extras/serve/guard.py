@@ -1,4 +1,6 @@
-"""What every request passes first: where it comes from, how large it is, and forms become JSON."""
+"""What every request passes first: its origin and size are checked, and forms become JSON. Errors
+become one line.
+"""
 
 import asyncio
 import base64
@@ -9,10 +11,16 @@ from email.parser import HeaderParser
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from nmt.decoding.batch_runner import TooLargeError
+from nmt.errors import ConfigError, DataError, NmtError
+from nmt.extras.serve.answers import DEFECT, QueueFullError
 
 SECURITY_HEADERS = {
     # The page loads nothing from elsewhere, and no other page can show it or send forms to it.
@@ -33,6 +41,35 @@ ERROR_HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}
 def error_response(status: int, text: str) -> JSONResponse:
     """An error as JSON: one line."""
     return JSONResponse({"error": text}, status, ERROR_HEADERS.get(status))
+
+
+def on_error(_request: Request, error: Exception) -> Response:
+    """Any error as a status and one line."""
+    match error:
+        case HTTPException():
+            return error_response(error.status_code, error.detail)
+        case RequestValidationError():
+            return error_response(*_wrong_field(error))
+        case TooLargeError():
+            return error_response(413, error.reason)
+        case QueueFullError():
+            return error_response(503, str(error))
+        case NmtError():
+            status = 422 if isinstance(error, ConfigError | DataError) else 500
+            return error_response(status, str(error))
+    return error_response(500, DEFECT)
+
+
+def _wrong_field(error: RequestValidationError) -> tuple[int, str]:
+    """The status, and everything that is wrong with the first field that is."""
+    first, *_ = errors = error.errors()
+    if first["type"] == "json_invalid":
+        return 400, f"the body is not JSON: {first['ctx']['error']}"
+    if len(first["loc"]) < 2:
+        return 422, "the body must be a JSON object, sent as application/json"
+    name = first["loc"][1]
+    reasons = dict.fromkeys(each["msg"] for each in errors if each["loc"][1:2] == (name,))
+    return 422, f"{name}: {'; '.join(reasons)}"
 
 
 class Guard:

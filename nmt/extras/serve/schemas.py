@@ -149,7 +149,9 @@ class Replaced(Message):
 
 
 class TranslationDetails(Message):
-    """A translation of a line. The fields up to `complete` are those of `nmt translate --json`."""
+    """A translation of a line. The fields up to `complete` are those of `nmt translate --json`. Of
+    a very long line, only its sentences have an alignment, words and attention.
+    """
 
     text: str
     tokens: list[str] = Field(description="before unknown words are replaced")

@@ -46,9 +46,10 @@ def serving(runs: Sequence[ServedRun], limits: Mapping[str, Any], **settings: An
 
 @dataclass
 class Gate:
-    """Opens to translate, and then knows what was translated: the task of each batch."""
+    """Opens to translate. started: the task of each batch; tasks: of those that are translated."""
 
     event: Event
+    started: list[Any]
     tasks: list[Any]
 
     def open(self) -> None:
@@ -57,10 +58,11 @@ class Gate:
 
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
-    gate = Gate(Event(), [])
+    gate = Gate(Event(), [], [])
     for kind in (TranslateTask, MarkedTask):
 
         def wait(task: Any, requests: Any, translate: Callable[..., Any] = kind.__call__) -> Any:
+            gate.started.append(task)
             assert gate.event.wait(WAIT_SECONDS)
             gate.tasks.append(task)
             return translate(task, requests)

@@ -60,8 +60,9 @@ def test_requests_of_others_come_between_the_parts_of_a_file(
 ) -> None:
     with ThreadPoolExecutor(2) as pool:
         document = pool.submit(upload, client, "a.txt", f"{DOG}\n" * 100)
+        until(lambda: gate.started)
         other = pool.submit(translations, client, KING)
-        until(lambda: client.get("/health").json()["waiting"])  # one is being answered
+        until(lambda: client.get("/health").json()["waiting"])
         gate.open()
         document.result()
         other.result()
@@ -215,3 +216,29 @@ def test_details_of_each_sentence(client: TestClient) -> None:
     assert dog == single["translations"]
     assert len(king) == 3
     assert line["translations"][0]["text"] == f"{dog[0]['text']} {king[0]['text']}"
+
+
+def test_a_very_long_line_has_words_in_its_sentences(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = {"q": f"{DOG} {KING}", "details": True, "alternatives": 1}
+    (expected,) = client.post("/translate", json=fields).json()["lines"]
+    monkeypatch.setattr("nmt.extras.serve.answers.MAX_WEIGHTS", 100)
+    answer = client.post("/translate", json=fields).json()
+    TranslateAnswer.model_validate(answer)
+    (line,) = answer["lines"]
+    assert line["sentences"] == expected["sentences"]
+    for translation, whole in zip(line["translations"], expected["translations"], strict=True):
+        assert translation == {**whole, "words": [], "attention": None, "alignment": []}
+
+
+def test_a_long_text_counts_as_several(served: list[ServedRun], gate: Gate) -> None:
+    with client_of(served, queue=3) as client, ThreadPoolExecutor(2) as pool:
+        first = pool.submit(translations, client, "a" * 1000)  # no more than fit into the queue
+        until(lambda: gate.started)
+        second = pool.submit(translations, client, "a" * 300)
+        until(lambda: client.get("/health").json()["waiting"] == 2)
+        assert client.post("/translate", json={"q": "a" * 300}).status_code == 503
+        gate.open()
+        first.result()
+        second.result()
