@@ -61,8 +61,9 @@ def _value(text: str, element: Element) -> Segment | None:
     )
 
 
-def _kind(token: re.Match[str]) -> tuple[Kind, bool]:
+def _kind(element: Element) -> tuple[Kind, bool]:
     """Whether a tag opens or closes something, stands between words, or for one."""
+    token = element.token
     if token["tag"] == "xliff:g":
         return "item", True
     if token["empty"] or token["tag"] in VOID:

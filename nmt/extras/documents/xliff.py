@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape
 
 from nmt.extras.documents.document import FormatError, Segment, Skipped
 from nmt.extras.documents.messages import FORMS, HAS_FORMS, Kind, message
-from nmt.extras.documents.xml import Element, attributes, body_of, elements, local, marked
+from nmt.extras.documents.xml import Element, body_of, elements, marked
 from nmt.extras.texts.marked import Marked
 
 UNITS = ("trans-unit", "segment")  # of version 1 and 2
@@ -80,9 +80,9 @@ def _content(text: str, element: Element) -> Marked:
     return marked(text, start, end, _kind, decode)
 
 
-def _kind(token: re.Match[str]) -> tuple[Kind, bool]:
+def _kind(element: Element) -> tuple[Kind, bool]:
     """Whether a tag opens or closes something, stands between words, or for one."""
-    name, own = local(token), attributes(token)
+    name, token, own = element.name, element.token, element.attributes
     number = own.get("id", "")  # Angular: START_LINK, CLOSE_LINK, LINE_BREAK
     is_kept = own.get("translate") == "no" or own.get("mtype") == "protected"
     if name in PAIRS and not is_kept:

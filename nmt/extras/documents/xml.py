@@ -31,9 +31,11 @@ class Element:
     """An element.
 
     Attributes:
-        token: its start tag. inner, inner_end, end: of its content, and of the whole.
+        token: its start tag, or in `marked` its end tag.
         parent: the element around it.
+        inner_end, end: of its content, and of the whole.
         children: by their names without prefix, the last of each.
+        name: without prefix.
     """
 
     token: re.Match[str]
@@ -42,22 +44,14 @@ class Element:
     end: int = 0
     children: dict[str, "Element"] = field(default_factory=dict)
 
-    @property
-    def start(self) -> int:
-        return self.token.start()
-
-    @property
-    def inner(self) -> int:
-        return self.token.end()
-
-    @property
-    def name(self) -> str:
-        """Without prefix."""
-        return local(self.token)
+    def __post_init__(self) -> None:
+        self.start, self.inner = self.token.span()
+        self.name = self.token["tag"].rpartition(":")[2]
 
     @cached_property
     def attributes(self) -> dict[str, str]:
-        return attributes(self.token)
+        found = ATTRIBUTE.finditer(self.token["attributes"])
+        return {each[1]: unescape(each[2] or each[3] or "") for each in found}
 
     def inherits(self, name: str, value: str) -> bool:
         """Whether the nearest attribute `name`, its own or of an element around it, has a value."""
@@ -65,17 +59,6 @@ class Element:
         while element is not None and name not in element.attributes:
             element = element.parent
         return element is not None and element.attributes[name] == value
-
-
-def local(token: re.Match[str]) -> str:
-    """The name of a tag without prefix."""
-    return token["tag"].rpartition(":")[2]
-
-
-def attributes(token: re.Match[str]) -> dict[str, str]:
-    """Those of a tag."""
-    found = ATTRIBUTE.finditer(token["attributes"])
-    return {each[1]: unescape(each[2] or each[3] or "") for each in found}
 
 
 def elements(text: str) -> Iterator[Element]:
@@ -125,7 +108,7 @@ def marked(
     text: str,
     start: int,
     end: int,
-    kind_of: Callable[[re.Match[str]], tuple[Kind, bool]],
+    kind_of: Callable[[Element], tuple[Kind, bool]],
     decode: Callable[[str], str] = str,
     pattern: re.Pattern[str] = TOKEN,
 ) -> Marked:
@@ -142,15 +125,14 @@ def marked(
         token = pattern.match(text, position, end)
         assert token is not None  # the text is well-formed
         position = token.end()
-        is_text = (
-            token["text"] or token["cdata"] is not None or _is_character(token["entity"] or "")
-        )
-        if is_text:
+        entity = token["entity"] or ""
+        is_character = entity in PREDEFINED or entity.startswith("#")
+        if token["text"] or token["cdata"] is not None or is_character:
             run += unescape(token[0]) if token["cdata"] is None else token["cdata"]
             continue
-        kind: Kind = "item" if token["entity"] else "empty"
+        kind: Kind = "item" if entity else "empty"
         if token["tag"]:
-            kind, is_whole = kind_of(token)
+            kind, is_whole = kind_of(Element(token))
             if is_whole and not token["empty"]:
                 position = _end_of(text, token)
         parts.append(decode(run))
@@ -158,10 +140,6 @@ def marked(
         marks.append(Mark(length, text[token.start() : position], kind))
     parts.append(decode(run))
     return Marked("".join(parts), nested(marks, _is_element))
-
-
-def _is_character(entity: str) -> bool:
-    return entity in PREDEFINED or entity.startswith("#")
 
 
 def _end_of(text: str, token: re.Match[str]) -> int:
