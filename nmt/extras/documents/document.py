@@ -337,7 +337,8 @@ def open_document(
         fill_all: in a file with both languages, whether to translate also what has a translation.
 
     Raises:
-        DataError: the format is unknown, or `data` has another one.
+        DataError: the format is unknown.
+        FormatError: `data` has another one.
         NmtError: a library is not installed.
     """
     format_name = format_name or format_of(name)
@@ -347,11 +348,10 @@ def open_document(
     if format_name == "docx":
         return part.load()(data, name)  # type: ignore[no-any-return]
     content = Content.of_bytes(data, name, part)
-    advice = "--format lines translates it line by line"
     try:
         return TextDocument(name, content, part.load()(content.text), fill_all=fill_all)
     except ExpatError as error:
         problem = f"not well-formed ({ErrorString(error.code)})"
-        raise DataError(f"{name}, line {error.lineno}: {problem}; {advice}") from None
+        raise FormatError(f"{name}, line {error.lineno}: {problem}") from None
     except FormatError as error:
-        raise DataError(f"{name}, {error}; {advice}") from None
+        raise FormatError(f"{name}, {error}") from None

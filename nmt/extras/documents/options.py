@@ -9,7 +9,7 @@ import typer
 
 from nmt.commands.translate import Document, OutputOptions, TranslateOptions
 from nmt.errors import DataError
-from nmt.extras.documents.document import FORMATS, format_of, open_document
+from nmt.extras.documents.document import FORMATS, FormatError, format_of, open_document
 from nmt.files import explain_read_errors
 
 if TYPE_CHECKING:
@@ -87,6 +87,8 @@ class DocumentOptions:
             if len(data) > MAX_BYTES:
                 raise DataError(f"{file}: larger than {MAX_BYTES:,} bytes; divide it")
             return open_document(data, str(file), name, fill_all=self.fill == "all")
+        except FormatError as error:
+            raise DataError(f"{error}; --format {LINES} translates it line by line") from None
         except DataError:
             if is_default:
                 return None

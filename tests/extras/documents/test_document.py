@@ -72,7 +72,7 @@ def test_declared_encodings() -> None:
         ("abcdefg".encode("utf-16-le"), "x.html", "x.html: is UTF-16 or no text; save it as UTF-8"),
         (b"PK\3\4", "x.html", "x.html: is compressed (.zip); unpack it first"),
         (b"a" * (MAX_STREAMED_BYTES + 1), "x.html", "line 1: a text is longer than 1,048,576"),
-        (b"<a><b></a>", "x.xlf", "x.xlf, line 1: not well-formed (mismatched tag); --format lines"),
+        (b"<a><b></a>", "x.xlf", "x.xlf, line 1: not well-formed (mismatched tag)"),
     ],
 )
 def test_errors_are_one_line(data: bytes, name: str, problem: str) -> None:
