@@ -35,9 +35,9 @@ PATTERNS = [
         # <b>, </b>, <a href="...">, <x id="1"/>: their names and numbers
         ("tag", r"</?[A-Za-z0-9][\w:.-]*(?:\s+id=\"[^\"<>]*\")?(?=[\s/>])(?=[^<>]*>)"),
         ("entity", r"&(?:[A-Za-z]\w*|#\w+);"),
-        ("address", r"\w+://[^\s<>\"')\]]*[\w/]"),
+        ("address", r"(?<!\w)\w+://[^\s<>\"')\]]*[\w/]"),
         ("address", r"\bwww\.[\w.-]+\w"),
-        ("address", r"[\w.+-]+@[\w-]+\.[\w.-]*\w"),
+        ("address", r"(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]*\w"),
         ("name", r"(?<![\w&/])[@#][A-Za-z_]\w*"),
         ("name", r"(?<![\w.@/-])[\w-]{2,}(?:\.[a-z]{2,5})+(?!\.?\w)"),  # example.org, list.txt
         ("file", r"(?<!\w)[A-Za-z]:\\[^\s<>\"]*\w"),  # C:\list.txt

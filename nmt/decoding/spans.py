@@ -39,7 +39,7 @@ _FORMS: list[tuple[Kind, str]] = [
     ),
     (
         "sign",
-        rf"\s*(?:(?:{_EMOJI}[\ufe0f\u200d]*)+|\\[nrt](?![a-z])|<!--.*?-->"
+        rf"(?<!\s)\s*(?:(?:{_EMOJI}[\ufe0f\u200d]*)+|\\[nrt](?![a-z])|<!--.*?-->"
         r"|&(?:amp|nbsp|quot|apos|[lg]t|hellip|[mn]dash|[lr][ad]quo|copy|reg|#\w+);)",
     ),
     # {n, plural, one {# dog} other {# dogs}}
@@ -49,7 +49,7 @@ _FORMS: list[tuple[Kind, str]] = [
         r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}",
     ),
     ("number", r"\d{4}-\d\d-\d\dT[\d:.]+\d(?:Z|[+-]\d\d:?\d\d)?"),
-    ("number", r"\d+\.\d+\.\d+(?:[.+-]\w+)*"),
+    ("number", r"(?<!\d)\d+\.\d+\.\d+(?:[.+-]\w+)*"),
     ("number", r"\d+(?:[.,:/'’-]\d+)+|(?<!\d)\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)|\d{3,}"),
 ]
 _PATTERNS: list[tuple[Kind, re.Pattern[str]]] = [
@@ -63,10 +63,11 @@ _HINT = re.compile(rf"\d[\d.,:/'’-]*\d|[{{%<&@#$\\`_/\[]|\w\.\w|{_EMOJI}|[A-Z\
 # What belongs to an item beside it: "file_%d.txt", "{0}%", "250GB", but not "1990s" and "100th".
 _WORD = r"[A-Za-z\d_\u00c0-\u024f\u0370-\u052f]"
 _BEFORE = re.compile(rf"(?:{_WORD}+=?|[#@])\Z")
-_AFTER = re.compile(
-    rf"(?!(?:s|st|nd|rd|th|er|ers|e|ème)\b)(?:{_WORD}+)?(?:\.[a-z]\w{{0,3}}(?!\w))?(?:%%)?"
-)
-_PERCENT = re.compile("%?")
+_AFTER = {
+    "item": re.compile(rf"(?:{_WORD}+)?(?:\.[a-z]\w{{0,3}}(?!\w))?(?:%%|%(?!\w))?"),
+    "number": re.compile(rf"(?!(?:s|st|nd|rd|th|er|ers|e|ème)\b)(?:{_WORD}+)?(?:%%)?"),
+}
+MAX_BEFORE = 100  # characters
 _JOINT = re.compile(r"[/:.,|=+~_\\-]?")  # between two items that are one: "{a}/{b}"
 
 
@@ -101,12 +102,10 @@ def _with_neighbors(text: str, span: Span, first: int, last: int) -> Span:
     """The item and the letters that touch it, between two places."""
     if span.kind in ("tag", "sign"):
         return span
-    before, after = _BEFORE.search(text, first, span.start), _AFTER.match(text, span.end, last)
-    start = before.start() if before is not None else span.start
-    end = after.end() if after is not None else span.end
-    if span.kind == "item" and text[span.end - 1] in "})sd":
-        end = _PERCENT.match(text, end, last).end()  # type: ignore[union-attr]
-    return Span(start, end, span.kind)
+    before = _BEFORE.search(text, max(first, span.start - MAX_BEFORE), span.start)
+    start = span.start if before is None else before.start()
+    after = _AFTER[span.kind].match(text, span.end, last)
+    return Span(start, span.end if after is None else after.end(), span.kind)
 
 
 def _joined(text: str, found: Sequence[Span]) -> list[Span]:

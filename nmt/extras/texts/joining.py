@@ -5,12 +5,15 @@ from dataclasses import replace
 from itertools import accumulate
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nmt.decoding.translator import Translation
+from nmt.decoding.unknown_words import Replacement
 from nmt.extras.texts.confidence import of_sentences
 from nmt.extras.texts.marked import Marked
 from nmt.text.tokenizers import SPACE, Tokenizer
 
+MAX_WEIGHTS = 1 << 24  # of attention: 64 MB
 Translated = tuple[Translation, Marked]
 
 
@@ -46,25 +49,18 @@ def join(
         pieces += [gap, marked]
     marked = join_marked(pieces)
     is_complete = all(translation.complete for translation in translations)
-    columns = [0, *accumulate(len(translation.src_tokens) for translation in translations)]
-    attention = np.zeros((sum(len(each.tokens) for each in translations) + 1, columns[-1] + 1))
-    log_probs, replaced, row, rest = list[float](), [], 0, 0.0
-    for translation, column in zip(translations, columns, strict=False):
-        size, width = len(translation.tokens), len(translation.src_tokens)
-        own = translation.attention[:size]
-        attention[row : row + size, column : column + width] = own[:, :-1]
-        attention[row : row + size, -1] = own[:, -1]
+    log_probs, replaced, rest, row, column = list[float](), list[Replacement](), 0.0, 0, 0
+    for translation in translations:
+        size = len(translation.tokens)
         for each in translation.replaced:
             shifted = None if each.src_position is None else each.src_position + column
             replaced.append(replace(each, position=each.position + row, src_position=shifted))
         log_probs += translation.token_log_probs[:size]
-        row += size
         rest += sum(translation.token_log_probs[size:])
         if log_probs and translation is not translations[-1]:
             log_probs[-1], rest = log_probs[-1] + rest, 0.0
+        row, column = row + size, column + len(translation.src_tokens)
     if is_complete:
-        for last in translations[-1].attention[len(translations[-1].tokens) :]:
-            attention[row, columns[-2] : columns[-1]], attention[row, -1] = last[:-1], last[-1]
         log_probs.append(rest)
     read = None
     if any(each.read is not None for each in translations):
@@ -81,7 +77,7 @@ def join(
             score=sum(each.score for each in translations),
             log_prob=sum(each.log_prob for each in translations),
             token_log_probs=tuple(log_probs),
-            attention=attention[: len(log_probs)].astype(np.float32),
+            attention=_attention(translations, len(log_probs)),
             complete=is_complete,
             src_cut=any(each.src_cut for each in translations),
             replaced=tuple(replaced),
@@ -91,6 +87,23 @@ def join(
         ),
         marked,
     )
+
+
+def _attention(translations: Sequence[Translation], n_rows: int) -> NDArray[np.float32]:
+    """That of the sentences, block by block; none for a text of very many sentences."""
+    n_columns = sum(len(each.src_tokens) for each in translations) + 1
+    if n_rows * n_columns > MAX_WEIGHTS:
+        return np.broadcast_to(np.float32(0), (n_rows, n_columns))
+    attention = np.zeros((n_rows, n_columns), np.float32)
+    row = column = 0
+    for translation in translations:
+        is_last = translation is translations[-1]
+        own = translation.attention[: n_rows - row if is_last else len(translation.tokens)]
+        height, width = len(own), len(translation.src_tokens)
+        attention[row : row + height, column : column + width] = own[:, :-1]
+        attention[row : row + height, -1] = own[:, -1]
+        row, column = row + height, column + width
+    return attention
 
 
 def _tokens(parts: Sequence[Sequence[str]], tokenizer: Tokenizer) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ class TextOptions:
         bool,
         typer.Option(
             "--split/--no-split",
-            help="Translate each sentence of a line by itself.",
+            help="Translate each sentence of a line by itself, and ALL CAPITALS in usual case.",
         ),
     ] = True
     protect: Annotated[

@@ -1,8 +1,10 @@
 """Finds tags and items in a text, and cuts it into sentences with what belongs to each."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from nmt.decoding.spans import Span, spans
@@ -75,44 +77,52 @@ class Passage:
         """As long a text, with `letter` at the place of items; or a name for each, and zeros for
         numbers.
         """
-        text = self.text
+        parts, position = [], 0
         for item in self.items:
             size = item.end - item.start
             name = "0" * size if item.is_number else "Xx" + "x" * (size - 2)
             filling = name[:size] if letter is None else letter * size
-            text = text[: item.start] + filling + text[item.end :]
-        return text
+            parts += [self.text[position : item.start], filling]
+            position = item.end
+        return "".join([*parts, self.text[position:]])
 
-    def part(self, start: int, end: int, *, first: bool, last: bool) -> "Passage":
-        """The part between two characters, with the marks in it and, of those at its borders, the
-        ones that belong to it. first, last: whether nothing comes before it, or after it.
+    def part(self, start: int, end: int) -> "Passage":
+        """A sentence: the part between two characters, with its items and marks. A mark between two
+        sentences without a space belongs to the first one, unless it opens.
         """
-        return Passage(
-            self.text[start:end],
-            tuple(
-                replace(item, start=item.start - start, end=item.end - start)
-                for item in self.items
-                if start <= item.start < end
-            ),
-            tuple(
-                replace(mark, position=mark.position - start)
-                for mark in self.marks
-                if start < mark.position < end
-                or (mark.position == start and (first or mark.kind == "open"))
-                or (mark.position == end and (last or mark.kind != "open"))
-            ),
-        )
-
-    def gap(self, start: int, end: int) -> Marked:
-        """What stands between two sentences, with the marks inside it."""
+        first, last = bisect_left(self._starts, start), bisect_left(self._starts, end)
         marks = (
             replace(mark, position=mark.position - start)
-            for mark in self.marks
+            for mark in self._marks_in(start, end)
             if start < mark.position < end
-            or (start < end and mark.position == end and mark.kind != "open")
-            or (start < end and mark.position == start and mark.kind == "open")
+            or (mark.position == start and (start == 0 or mark.kind == "open"))
+            or (mark.position == end and (end == len(self.text) or mark.kind != "open"))
+        )
+        items = (
+            replace(item, start=item.start - start, end=item.end - start)
+            for item in self.items[first:last]
+        )
+        return Passage(self.text[start:end], tuple(items), tuple(marks))
+
+    def gap(self, start: int, end: int) -> Marked:
+        """What stands between two sentences, with the marks that belong to none."""
+        marks = (
+            replace(mark, position=mark.position - start)
+            for mark in (self._marks_in(start, end) if start < end else ())
+            if start < mark.position < end or (mark.position == start) == (mark.kind == "open")
         )
         return Marked(self.text[start:end], tuple(marks))
+
+    def _marks_in(self, start: int, end: int) -> Sequence[Mark]:
+        return self.marks[bisect_left(self._places, start) : bisect_right(self._places, end)]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [item.start for item in self.items]
+
+    @cached_property
+    def _places(self) -> list[int]:
+        return [mark.position for mark in self.marks]
 
 
 def passage_of(marked: Marked, keep: Sequence[re.Pattern[str]] | None) -> Passage:
@@ -197,8 +207,8 @@ def _kinds(text: str, found: Sequence[Span]) -> list[Kind]:
         elif written[-2] != "/" and name not in _WITHOUT_END:
             is_open.append((index, name))
     for index, span in enumerate(found):
-        before, after = text[: span.start], text[span.end :]
-        is_free = (not before or before[-1].isspace()) and (not after or not after[0].isalnum())
+        before, after = text[max(span.start - 1, 0) : span.start], text[span.end : span.end + 1]
+        is_free = (not before or before.isspace()) and not after.isalnum()
         if span.kind == "tag" and kinds[index] == "empty" and is_free:
             name = text[span.start + 1 : span.end - 1]
             if name.isidentifier() and name.lower() not in _KNOWN:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from nmt.decoding.translator import Translation, Translator
 from nmt.extras.texts.edits import Edit
 from nmt.extras.texts.passages import Item
-from nmt.extras.texts.words import WORD, WordWeights
+from nmt.extras.texts.words import NO_SPACES, WORD, WordWeights
 from nmt.model.lexical_bias import LexicalBias
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import SPECIALS, UNK
@@ -28,6 +28,8 @@ from nmt.text.vocabulary import SPECIALS, UNK
 MIN_COPIED, MIN_TRANSLATED, MIN_NUMBER = 0.8, 0.95, 0.2
 MIN_LETTERS, MIN_DIGITS = 3, 2
 MAX_STAND_INS = 30
+# Of a word, where there are spaces between words.
+_SIGN, _LETTER = rf"[^\W{NO_SPACES}]", rf"[^\W\d_{NO_SPACES}]"
 MIN_WEIGHT = 0.5  # of the attention of a word that translates a stand-in
 
 
@@ -40,10 +42,10 @@ class StandIn:
 
     def places(self, text: str) -> list[tuple[int, int]]:
         """Where the translation stands in a text, also with an ending of at most two letters."""
-        letter = r"\d" if self.target.isdecimal() else r"[^\W\d_]"
+        sign, letter = (r"\d", r"\d") if self.target.isdecimal() else (_SIGN, _LETTER)
         if not self.target.isascii() and self.target.lower() == self.target.upper():
-            letter = r"(?!)"  # such scripts may write no spaces
-        pattern = rf"(?<!{letter}){re.escape(self.target)}{letter}{{0,2}}(?!{letter})"
+            sign = letter = r"(?!)"  # such scripts may write no spaces
+        pattern = rf"(?<!{sign}){re.escape(self.target)}{letter}{{0,2}}(?!{sign})"
         return [match.span() for match in re.finditer(pattern, text)]
 
     def is_kept(self, text: str) -> bool:
@@ -173,7 +175,7 @@ def _find(translator: Translator) -> tuple[list[StandIn], list[StandIn]]:
             numbers.append((own, StandIn(word, word)))
         # At the beginning of a sentence, other words have capital letters, too.
         is_usual = word == word.lower() or counts[word] > 2 * counts.get(word.lower(), 0)
-        if not word.isalpha() or not is_usual or (keeps_case and word.islower()):
+        if not word.isalpha() or not is_usual or word.isupper() or (keeps_case and word.islower()):
             continue
         if own >= MIN_COPIED and len(word) >= MIN_LETTERS:
             copied.append((counts[word], StandIn(word, word)))

@@ -37,7 +37,7 @@ class Settings:
     """How to treat texts.
 
     Attributes:
-        split: whether to translate each sentence by itself.
+        split: whether to translate each sentence by itself, and in its usual case.
         keep: finds further items; None protects none, and leaves tags to the model.
         least_confidence: translations with less get a warning, and are marked in `facts`.
     """
@@ -191,14 +191,10 @@ class TextTranslator(Translator):
 
     def _parts(self, number: int, passage: Passage) -> tuple[list[_Sentence], list[Marked]]:
         """The sentences of a text, and what stands between their translations."""
-        text = passage.text
-        places = [(0, len(text))]
-        if self.settings.split:
-            places = sentences(passage.masked(), self.src_tokenizer.language)
-        parts = [
-            passage.part(*place, first=place == places[0], last=place == places[-1])
-            for place in places
-        ]
+        if not self.settings.split:
+            return [_Sentence(number, passage, passage.text, is_upper=False)], []
+        places = sentences(passage.masked(), self.src_tokenizer.language)
+        parts = [passage.part(*place) for place in places]
         gaps = [passage.gap(end, start) for (_, end), (start, _) in pairwise(places)]
         if writes_spaces(self.tgt_tokenizer.language):
             # None after a line feed that is written as two signs.

@@ -1,0 +1,43 @@
+"""What stays as it is in a translation, each as a whole."""
+
+import re
+
+import pytest
+
+from nmt.decoding.spans import spans
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A dog is here, isn't it? 5-6 of 12 are.", []),
+        ("Hello {name}, %d%% of %s", ["item {name}", "item %d%%", "item %s"]),
+        ("{0}% (%s) #{id}", ["item {0}%", "item %s", "item #{id}"]),
+        ("file_%d.txt {a}/{b} v{x}", ["item file_%d.txt", "item {a}/{b}", "item v{x}"]),
+        ("{{ user.name | upper }} ${HOME}", ["item {{ user.name | upper }}", "item ${HOME}"]),
+        ("{n, plural, one {# dog} other {}}s", ["item {n, plural, one {# dog} other {}}s"]),
+        ("{when, date, long}", ["item {when, date, long}"]),
+        ("See https://a.org/x?y=1. Go", ["item https://a.org/x?y=1"]),
+        ("XR-200-B COVID-19 T-34 max_size", ["item XR-200-B", "item COVID-19", "item max_size"]),
+        ("Pa_ste and Copy", []),
+        ("`git pull`, it's a dog's", ["item `git pull`"]),
+        ("3,450.75 on 2024-05-17, 10:30", ["number 3,450.75", "number 2024-05-17", "number 10:30"]),
+        ("250GB v2.3.1-rc.2 12 500 km", ["number 250GB", "number v2.3.1-rc.2", "number 12 500"]),
+        ("the 1990s, 100th, 256x256", ["number 1990", "number 100", "number 256x256"]),
+        ("$5.00 and 99.9%", ["number 5.00", "number 99.9"]),
+        ('<a href="x.org">a</a><br/>', ['tag <a href="x.org">', "tag </a>", "tag <br/>"]),
+        ("<input disabled> <0>x</0>", ["tag <input disabled>", "tag <0>", "tag </0>"]),
+        ("a < b and c > d, x<y and z>w, <3", []),
+        ("Hi 😀👍! a &amp; b.\\n", ["sign  😀👍", "sign  &amp;", "sign \\n"]),
+        ("München &uuml; M&uuml;n", ["item &uuml;", "item M&uuml;n"]),
+        ("5 %s, 5 %ige", ["item %s"]),
+    ],
+)  # fmt: skip
+def test_spans(text: str, expected: list[str]) -> None:
+    assert [f"{each.kind} {text[each.start : each.end]}" for each in spans(text)] == expected
+
+
+def test_further_items() -> None:
+    """A part of a word protects the word."""
+    found = spans("the dog Rex sleeps", [re.compile("og [A-Z][a-z]+|e*")])
+    assert [(each.start, each.end) for each in found] == [(0, 3), (4, 11), (12, 18)]

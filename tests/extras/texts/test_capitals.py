@@ -1,0 +1,30 @@
+"""Texts in capitals."""
+
+import pytest
+
+from nmt.decoding.frequencies import WordFrequencies
+from nmt.extras.texts.capitals import is_upper, usual_case
+from nmt.text.vocabulary import Vocabulary
+from tests.extras.texts.fakes import WORDS, tokenizer
+
+FREQUENCIES = WordFrequencies(tokenizer("en"), Vocabulary([*WORDS], [0, *WORDS.values()]))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("THE DOG SEES TOM!", "The dog sees Tom!"),
+        ("(IN NASA, TOM IS", "(In NASA, Tom is"),
+        ("THE  İSTANBUL", "The  İSTANBUL"),  # lower case has another length
+        ("The Dog Sees Tom", "The dog sees Tom"),
+        ("42 – THE DOG", "42 – The dog"),
+        ("", ""),
+    ],
+)
+def test_usual_case(text: str, expected: str) -> None:
+    assert usual_case(text, FREQUENCIES) == expected
+
+
+def test_capitals() -> None:
+    assert is_upper("THE DOG, is")
+    assert not is_upper("The Dog Is")

@@ -1,0 +1,266 @@
+"""Texts of several sentences, with items and tags, in capitals or not."""
+
+import random
+import re
+from collections.abc import Callable, Sequence
+
+import pytest
+import typer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.commands.translate import OutputOptions
+from nmt.decoding.alignment import align
+from nmt.decoding.batch_runner import TextError
+from nmt.decoding.spans import spans
+from nmt.decoding.translator import Translation
+from nmt.decoding.warnings import CAPITALS, WarningChecker
+from nmt.extras.texts.glossary import Glossary
+from nmt.extras.texts.marked import Mark, Marked
+from nmt.extras.texts.options import TextOptions
+from nmt.extras.texts.translator import PLACED, Settings, TextTranslator
+from tests.extras.texts.fakes import FakeTranslator
+
+
+def same(text: str) -> Sequence[str]:
+    return [text]
+
+
+def texts(
+    translate: Callable[[str], Sequence[str]] = same,
+    how: Settings | None = None,
+    languages: Sequence[str] = ("en", "de"),
+) -> TextTranslator:
+    return TextTranslator.of(FakeTranslator(translate, languages), how)
+
+
+def read_by(translator: TextTranslator) -> list[str]:
+    assert isinstance(translator.sentences, FakeTranslator)
+    return translator.sentences.read
+
+
+LINES = [
+    "the dog is here",
+    "The dog is here. Is the tree in Boston? A dog sees the tree!",
+    "{name} is here. {name} and {name}",
+    "The dog sees {name}, (%s) and “%d”.",
+    "{a} {b} {c} {d} {e} {f} {g} {h} {i} {j} is here",
+    "{0}% and file_%d.txt, #{id}; {a}/{b}: %s%s",
+    "See https://example.org/a?b=1&c=2. The dog is here.",
+    "Write to me@example.org on 2024-05-17, at 10:30!",
+    "3,450.75 dogs and 1984 trees of version v2.3.1 (XR-200-B)",
+    "<b>The dog</b> sees <a href=\"https://example.org\">the <i>tree</i></a>.",
+    "<b>The dog is here. The tree</b> is here.",
+    "The dog <br/> is here.<br/>",
+    "a < b and c > d",
+    "The dog 😀 is here! 😀 Is the tree here? 😀",
+    "dogs &amp; trees &APP_NAME; &nbsp;",
+    "The dog is here.\\n The tree is here.\\n",
+    "{n, plural, one {# dog} other {# dogs}} here",
+    "Type <name> here",
+    "`git pull` and {{ user.name | upper }}",
+    "{name}",
+    "{name}: %s – 1984",
+    "さようなら、{name}さん。",
+    "{a}{b} is here",
+    "  two  spaces {name}  here ",
+    "",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_what_a_model_copies_stays_as_it_is(line: str) -> None:
+    translation = texts().translate([line])[0]
+    assert (translation.text, translation.source) == (line, line)
+    assert PLACED not in translation.warnings
+
+
+ITEMS = "{name} %s %(user)s https://example.org/1984 3,450.75 1984 v2.3.1 XR-200-B @ann {a}/{b}"
+WORDS = "the dog sees a tree . and <b>it</b> here! Tom 19"
+
+
+def confused(text: str) -> list[str]:
+    """Loses, repeats, inflects and exchanges words."""
+    random.seed(text)
+    words = text.split()
+    return [
+        " ".join(random.sample(words, len(words))),
+        " ".join(words[::2]),
+        " ".join([*words, *words]),
+        " ".join(f"{word}s" for word in words),
+        "",
+    ][random.randrange(5) :]
+
+
+@settings(max_examples=40)
+@given(st.lists(st.sampled_from([*ITEMS.split(), *WORDS.split()]), max_size=15), st.integers(1, 3))
+def test_each_item_is_there_as_often_as_in_the_source(words: list[str], n: int) -> None:
+    line = " ".join(words)
+    for best in CONFUSED.translate_n_best([line], n)[0]:
+        for item in spans(line):
+            written = line[item.start : item.end]
+            assert best.text.count(written) == line.count(written)
+        assert best.source == line
+        columns, rows = best.attention_labels
+        assert best.attention.shape == (len(rows), len(columns))
+        assert len(best.token_log_probs) == len(rows)
+        assert sum(best.token_log_probs) == pytest.approx(best.log_prob)
+
+
+CONFUSED = texts(confused)
+
+
+def test_a_plain_sentence_is_the_translation_of_the_sentence() -> None:
+    translator = texts(lambda text: [text.upper(), text])
+    [best] = translator.translate_n_best(["the dog is here"], 2)
+    assert [each.text for each in best] == ["THE DOG IS HERE", "the dog is here"]
+    assert best[0].read is None
+    assert not best[0].facts
+
+
+def test_sentences_are_joined() -> None:
+    translator = texts(
+        {"The dog.": ["Der Hund.", "Ein Hund."], "A tree?": ["Ein Baum?"]}.__getitem__
+    )
+    first, second = translator.translate_n_best(["The dog.  A tree?"], 2)[0]
+    assert (first.text, second.text) == ("Der Hund.  Ein Baum?", "Ein Hund.  Ein Baum?")
+    assert first.facts["sentences"] == [
+        {"source": "The dog.", "text": "Der Hund."},
+        {"source": "A tree?", "text": "Ein Baum?"},
+    ]
+    assert first.src_tokens == ("The", "dog", "￭.", "A", "tree", "￭?")
+    assert align(first, translator.tokenizers) == [(0, 0), (1, 1), (2, 2), (3, 3)]
+    # <eos> of the first sentence counts with the word before it.
+    assert first.token_log_probs == (-0.5, -1.0, -1.5 - 2.0, -0.5, -1.0, -1.5, -2.0)
+    assert first.score == -2.0
+
+
+@pytest.mark.parametrize(
+    ("line", "languages", "expected"),
+    [
+        ("今日は。明日は！", ("ja", "en"), "今日は。 明日は！"),
+        ("The dog. The tree!", ("en", "zh-TW"), "The dog.The tree!"),
+        ("今日は。明日は！", ("ja", "zh"), "今日は。明日は！"),
+    ],
+)
+def test_spaces_are_those_of_the_target_language(
+    line: str, languages: Sequence[str], expected: str
+) -> None:
+    assert texts(languages=languages).translate([line])[0].text == expected
+
+
+def test_capitals_are_read_in_their_usual_case() -> None:
+    translator = texts()
+    lines = [
+        "THE DOG SEES TOM IN {NAME} AND NASA. IS A TREE HERE?",
+        "The Dog Sees A Tree In Boston",
+    ]
+    first, second = translator.translate(lines)
+    assert read_by(translator)[-3:] != lines
+    assert {"Is a tree here?", "The dog sees a tree in Boston"} <= {*read_by(translator)}
+    assert "The dog sees Tom in Boston and NASA." in read_by(translator)
+    assert first.text == lines[0]
+    assert second.text == "The dog sees a tree in Boston"
+    checker = WarningChecker(translator.tokenizers, translator.vocabularies)
+    assert CAPITALS not in [*checker.warnings(first), *checker.warnings(second)]
+
+
+def test_stand_ins_are_no_words_of_the_sentence() -> None:
+    translator = texts()
+    assert translator.translate(["Tom sees %s and 250GB in 19 trees."])[0].text == (
+        "Tom sees %s and 250GB in 19 trees."
+    )
+    assert "Tom sees Boston and 250GB in 19 trees." in read_by(translator)
+
+
+def test_a_lost_item_stands_where_attention_was() -> None:
+    def loses_names(text: str) -> list[str]:
+        return [re.sub("Tom|Boston|Mary|Ken", "er", text)]
+
+    best = texts(loses_names).translate(["The dog sees {name} in {place}."])[0]
+    assert best.text == "The dog sees {name} in {place}."
+    assert best.warnings == (PLACED,)
+
+
+def test_other_stand_ins_are_tried() -> None:
+    translator = texts(lambda text: [text.replace("Tom", "Thomas"), text.replace("Boston", "B")])
+    best = translator.translate(["The dog sees {name}."])[0]
+    assert (best.text, best.warnings) == ("The dog sees {name}.", ())
+    assert best.tokens == ("The", "dog", "sees", "{name}", "￭.")
+    assert best.read == "The dog sees Tom."
+
+
+def test_without_attention_items_keep_their_share_of_the_way() -> None:
+    translator = texts()
+    original = FakeTranslator._translation
+
+    def without_attention(self: FakeTranslator, source: str, text: str) -> Translation:
+        found = original(self, source, "a b c d")
+        found.attention[:] = 0
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FakeTranslator, "_translation", without_attention)
+        assert translator.translate(["a tree in {name}"])[0].text == "a b c d {name}"
+
+
+def test_what_has_no_words_is_copied() -> None:
+    translator = texts()
+    assert translator.translate(["{a}: <b>%s</b>"])[0].text == "{a}: <b>%s</b>"
+    assert read_by(translator) == []
+
+
+def test_settings() -> None:
+    line = "The dog is 🙂. The {tree} is XYZ."
+    assert read_by(plain := texts(how=Settings(split=False, keep=None))) == []
+    assert plain.translate([line, "THE DOG SEES A TREE"])[0].read is None
+    assert read_by(plain) == [line, "THE DOG SEES A TREE"]
+    kept = texts(how=Settings(split=False, keep=(re.compile("XYZ"),)))
+    kept.translate([line])
+    assert read_by(kept)[0] == "The dog is. The Tom is Boston."
+
+
+def test_a_prefix_begins_a_sentence() -> None:
+    translator = texts()
+    translator.translate(["The {dog}. Is it?"], [""])
+    assert read_by(translator) == ["The {dog}. Is it?"]
+
+
+def test_an_error_names_the_text() -> None:
+    with pytest.raises(TextError, match="text 3 is too long") as error:
+        texts().translate(["The dog. Is it?", "Tom", "fails"])
+    assert error.value.index == 2
+
+
+def test_a_glossary_for_one_request() -> None:
+    translator = texts()
+    other = TextTranslator.of(translator, glossary=Glossary.of({"dog": "Köter"}))
+    assert other.settings is translator.settings
+    assert other.sentences is translator.sentences
+    assert (other.glossary is None, translator.glossary is None) == (False, True)
+
+
+def test_marked_texts() -> None:
+    source = Marked(
+        "The dog. Is it in  or  ?",
+        (
+            Mark(0, "**", "open"),
+            Mark(7, "**", "close"),
+            Mark(18, "`ls`", "item"),
+            Mark(22, "<x/>", "item"),
+            Mark(24, "<br/>", "empty"),
+        ),
+    )
+    translator = texts()
+    [(marked, translation)] = translator.translate_marked([source])
+    assert marked == source
+    assert translation.text == "**The dog**. Is it in `ls` or <x/> ?<br/>"
+    assert read_by(translator) == ["The dog.", "Is it in Tom or Boston ?"]
+
+
+def test_options() -> None:
+    TextOptions(keep=["[A-Z]+"]).check(OutputOptions())
+    with pytest.raises(typer.BadParameter, match=r"--keep '\(': no regular expression"):
+        TextOptions(keep=["("]).check(OutputOptions())
+    with pytest.raises(typer.BadParameter, match="--no-protect"):
+        TextOptions(keep=["x"], protect=False).check(OutputOptions())
