@@ -19,6 +19,7 @@ MAX_BYTES = 1 << 28  # of a file, which is read as a whole
 # The codes of the languages in XLIFF.
 SOURCE_CODE = re.compile(r"\s(?:source-language|srcLang)\s*=\s*[\"'](\w+)")
 TARGET_CODE = re.compile(r"\s(?:target-language|trgLang)\s*=\s*[\"'](\w+)")
+TO_REVIEW = re.compile(r"<[^>]*\sstate\s*=\s*[\"'](?:needs-|new|initial)")
 # The code of the target in PO, or in the name: "de.po", "app.pt_BR.po.gz", "de/LC_MESSAGES/".
 HEADER_CODE = re.compile(r'"Language:\s*([A-Za-z]+)')
 NAME_CODE = re.compile(r"(?:^|[/._-])([a-z]{2})(?:[_-]\w{2,4})?(?:\.po\b|/LC_MESSAGES/)")
@@ -71,6 +72,7 @@ class CatalogSource(PairSource):
                 (each.text.text, each.target.text)
                 for each in part.load()(text)
                 if isinstance(each, Segment) and each.target and each.target.text
+                if not TO_REVIEW.match(text, each.start)
             ]
         except FormatError as error:
             raise DataError(f"{self.path}, {error}") from None

@@ -47,6 +47,8 @@ UNITS = """<xliff version="1.2"><file source-language="en-US" target-language="d
 <target>Auf &amp; los</target></trans-unit>
 <trans-unit id="2"><source>Hi</source></trans-unit>
 <trans-unit id="3"><source>Yes</source><target/></trans-unit>
+<trans-unit id="4"><source>No</source>
+  <target state="needs-review-translation">Nicht</target></trans-unit>
 </body></file></xliff>"""
 
 
