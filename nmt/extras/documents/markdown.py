@@ -38,7 +38,7 @@ RULES: dict[str, Callable[[StateInline, bool], bool]] = {
     "newline": rules_inline.newline,
     "strikethrough": rules_inline.strikethrough.tokenize,
 }
-CODE = re.compile("`[^`]+`")
+SAME_CODE = re.compile(r"\[(`[^`]+`)\]\[\1\]")
 SOFT_BREAK = re.compile(r"\s*\n\s*")
 HTML_TAG = re.compile(r"<(/?)([A-Za-z][\w-]*)")
 ESCAPES = re.compile(r"\\([!-/:-@\[-`{-~])|&#?\w+;")
@@ -118,23 +118,34 @@ class _Parser:
 
     def written(self, text: Marked) -> str:
         """A text with its markup, and with backslashes where it would be read as markup."""
-        starred = tuple(
+        starred = [
             replace(mark, written=re.sub("^__?$", lambda found: "*" * len(found[0]), mark.written))
             for mark in text.marks
-        )
+        ]
+        spaced = [
+            replace(mark, written=f" {mark.written}") if mark.kind in ("open", "item") else mark
+            for mark in starred
+        ]
         full = partial(SPECIAL.sub, r"\\\g<0>")
         written = ""
-        for form, escape in ((text, str), (text, full), (replace(text, marks=starred), full)):
+        for marks, escape in (
+            (text.marks, str),
+            (text.marks, full),
+            (starred, full),
+            (spaced, full),
+        ):
+            form = Marked(text.text, tuple(marks))
             written = joined(form, escape)
             [token] = self._markdown.parseInline(written, self._references)
             pieces = _pieces(token)
-            marks = [piece.written for piece in pieces if piece.kind]
+            found = [piece.written for piece in pieces if piece.kind]
             words = [_decode(written[each.start : each.end]) for each in pieces if not each.kind]
-            if _letters(marks) == _letters(mark.written for mark in form.marks) and (
-                _letters(words) == _letters(text.text)
-            ):
+            is_found = _letters(found) == _letters(mark.written for mark in marks)
+            # Code beside code is one.
+            n_items = [sum(each.kind == "item" for each in group) for group in (pieces, marks)]
+            if is_found and _letters(words) == _letters(text.text) and len({*n_items}) == 1:
                 break
-        return written
+        return SAME_CODE.sub(r"[\1][]", written)
 
     def cell(self, text: Marked) -> str:
         """The cell of a table."""
@@ -238,8 +249,7 @@ def _markup(token: Token, content: str, labels: list[int]) -> Piece:
     elif side == "close":
         kind, end = "close", start + len(token.markup) if token.markup else end
         label = content[labels.pop() : start]
-        # A link without an address depends on its text; code stays.
-        if content[start:end] in ("]", "][]") and not CODE.fullmatch(label):
+        if content[start:end] in ("]", "][]"):  # the link depends on its text
             return Piece(start, end, kind, name, written=SOFT_BREAK.sub(" ", f"][{label}]"))
     return Piece(start, end, kind, name, written=SOFT_BREAK.sub(" ", content[start:end]))
 

@@ -1,6 +1,7 @@
 """Markdown: which texts are found, that all else stays, and that texts are read as meant."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -183,6 +184,20 @@ def test_emphasis_inside_a_word_has_stars() -> None:
     [segment] = open_document(b"The _new_ list", "x.md").segments
     marks = (Mark(0, "_", "open"), Mark(3, "_", "close"))
     assert segment.write(Marked("Neuliste", marks)) == "*Neu*liste"
+
+
+def test_code_beside_code_gets_a_space() -> None:
+    [segment] = open_document(b"The `a` or `b`", "x.md").segments
+    marks = (Mark(3, "`a`", "item"), Mark(3, "`b`", "item"))
+    assert segment.write(Marked("Das oder", marks)) == "Das `a` `b` oder"
+
+
+def test_a_link_by_its_code_keeps_its_target() -> None:
+    [segment] = open_document(b"Use [`a`] now\n\n[`a`]: u\n", "x.md").segments
+    assert segment.write(segment.text) == "Use [`a`][] now"
+    start, code, end = segment.text.marks
+    wide = Marked("Nutze jetzt", (replace(start, position=0), code, replace(end, position=5)))
+    assert segment.write(wide).startswith("[Nutz`a`e][`a`]")
 
 
 def test_a_paragraph_is_wrapped_as_it_was() -> None:
