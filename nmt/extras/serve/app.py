@@ -64,6 +64,7 @@ PAGE = {
     "/serve.css": ("nmt.extras.serve", "page/serve.css", "text/css; charset=utf-8"),
     "/serve.js": ("nmt.extras.serve", "page/serve.js", "text/javascript; charset=utf-8"),
 }
+MAX_LINE = 5000  # characters; the memory that its attention needs grows with their square
 MAX_BATCH = 64  # texts that are translated together
 MAX_PART = 32  # of the texts of a document: other requests come between its parts
 MAX_FILE_BYTES = 10 << 20  # of a request with a file
@@ -124,6 +125,11 @@ class _Api:
         lines = [text.replace("\r\n", "\n").split("\n") for text in texts]
         all_lines = tuple(line for text_lines in lines for line in text_lines)
         self.check_size(all_lines)
+        longest = max(map(len, all_lines))
+        if longest > MAX_LINE:
+            raise HTTPException(
+                413, f"{longest:,} characters in a line; it has at most {MAX_LINE:,}; split it"
+            )
         n = body.alternatives + 1
         if n > run.info.translations:
             raise HTTPException(
@@ -348,7 +354,7 @@ class _Api:
 def create_app(
     runs: Sequence[ServedRun],
     *,
-    characters: int = 10_000,
+    characters: int = 20_000,
     queue: int = 256,
     timeout: float = 30.0,
     token: str | None = None,

@@ -82,7 +82,7 @@ class ServeOptions:
             help="Largest request, or file, in characters of text.",
             metavar="N",
         ),
-    ] = 10_000
+    ] = 20_000
     queue: Annotated[
         int,
         typer.Option(

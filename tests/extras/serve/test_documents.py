@@ -232,6 +232,11 @@ def test_a_very_long_line_has_words_in_its_sentences(
         assert translation == {**whole, "words": [], "attention": None, "alignment": []}
 
 
+def test_a_line_that_is_too_long(client: TestClient) -> None:
+    text = "5,001 characters in a line; it has at most 5,000; split it"
+    assert error_of(client.post("/translate", json={"q": f"{DOG}\n{'a' * 5001}"})) == (413, text)
+
+
 def test_a_long_text_counts_as_several(served: list[ServedRun], gate: Gate) -> None:
     with client_of(served, queue=3) as client, ThreadPoolExecutor(2) as pool:
         first = pool.submit(translations, client, "a" * 1000)  # no more than fit into the queue
