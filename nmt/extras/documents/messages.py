@@ -22,7 +22,7 @@ NO_TEXT = re.compile(
 )
 # The letter after it opens a menu: "_File", "E_xit", "&File"; not "user_id", "R&D", "&amp;".
 ACCELERATOR = re.compile(
-    r"""(?:(?<![^\s(“-])([_&])(?=[^\W_])|\b[A-Z][a-z]*([_&])(?=[a-z]))(?!\w*[;_=])""",
+    r"""(?<![^\s(“-])(?:([_&])(?=[^\W_])|[A-Z][a-z]*([_&])(?=[a-z]))(?!\w*[;_=])""",
     re.VERBOSE,
 )
 # The first letter of a text that stands in no tag and no placeholder.

@@ -141,6 +141,7 @@ def test_a_template_becomes_a_catalog_of_utf8() -> None:
         ("Save &as...", "Save as...", "Speichern unter", "&Speichern unter"),
         ("_Delete %s", "Delete %s", "%s löschen", "%s _löschen"),
         ("Cut && paste", "Cut & paste", "Schneiden & kleben", "Schneiden && kleben"),
+        ("See /Main_page", "See /Main_page", "Siehe /Main_page", "Siehe /Main_page"),
         ("Wrong user_id", "Wrong user_id", "Falsche user_id", "Falsche user_id"),
         (
             "Read <a target='_blank'>it</a>",
