@@ -14,7 +14,7 @@ from markdown_it.token import Token
 
 from nmt.extras.documents.document import Segment, Skipped, joined
 from nmt.extras.documents.html import KEPT, VOID, Kind, Piece, marked_of
-from nmt.extras.texts.marked import Marked
+from nmt.extras.texts.marked import Mark, Marked
 
 FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\n(?:.*\n)*?\1[ \t]*(?:\n|\Z)")
 # What other dialects have inside a text. `empty`: boxes of tasks, footnotes, kinds of notes,
@@ -118,9 +118,15 @@ class _Parser:
 
     def written(self, text: Marked) -> str:
         """A text with its markup, and with backslashes where it would be read as markup."""
+        kept: list[Mark] = []
+        for mark in text.marks:  # stars around nothing would be read as stars
+            if mark.kind == "close" and kept[-1:] == [replace(mark, kind="open")]:
+                kept.pop()
+            else:
+                kept.append(mark)
         starred = [
             replace(mark, written=re.sub("^__?$", lambda found: "*" * len(found[0]), mark.written))
-            for mark in text.marks
+            for mark in kept
         ]
         spaced = [
             replace(mark, written=f" {mark.written}") if mark.kind in ("open", "item") else mark
@@ -129,8 +135,8 @@ class _Parser:
         full = partial(SPECIAL.sub, r"\\\g<0>")
         written = ""
         for marks, escape in (
-            (text.marks, str),
-            (text.marks, full),
+            (kept, str),
+            (kept, full),
             (starred, full),
             (spaced, full),
         ):

@@ -186,6 +186,12 @@ def test_emphasis_inside_a_word_has_stars() -> None:
     assert segment.write(Marked("Neuliste", marks)) == "*Neu*liste"
 
 
+def test_stars_around_nothing_are_left_out() -> None:
+    [segment] = open_document(b"The **new** list", "x.md").segments
+    marks = (Mark(4, "**", "open"), Mark(4, "**", "close"))
+    assert segment.write(Marked("Die Liste", marks)) == "Die Liste"
+
+
 def test_code_beside_code_gets_a_space() -> None:
     [segment] = open_document(b"The `a` or `b`", "x.md").segments
     marks = (Mark(3, "`a`", "item"), Mark(3, "`b`", "item"))
