@@ -12,7 +12,9 @@ _TITLE = re.compile(
     re.IGNORECASE,
 )
 # The word before the end, the mark, closing marks, opening marks, the next word.
-_END = re.compile(rf"([^\W_]*)([.!?…।॥؟۔።]+)([{_CLOSING}]*)\s+([{_OPENING}—–-]*\s?)(?=([^\W\d_]+))")
+_END = re.compile(
+    rf"(?<![^\W_])([^\W_]*)([.!?…।॥؟۔።]+)([{_CLOSING}]*)\s+([{_OPENING}—–-]*\s?)(?=([^\W\d_]+))"
+)
 # No space follows: "I love you.I miss you." and "Hello!Hi!", but neither "Mr.Smith" nor "ASP.NET".
 _LOWER, _UPPER = "a-zß-ÿα-ώа-я", "A-ZÀ-ÞΑ-ΩА-Я"
 _TIGHT_END = re.compile(

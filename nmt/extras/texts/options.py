@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 class TextOptions:
     """How to treat texts: a field for each option."""
 
-    split: Annotated[
+    no_split: Annotated[
         bool,
         typer.Option(
-            "--split/--no-split",
-            help="Translate each sentence of a line by itself, and ALL CAPITALS in usual case.",
+            "--no-split",
+            help="Translate each line as one sentence, and ALL CAPITALS as they are.",
         ),
-    ] = True
-    protect: Annotated[
+    ] = False
+    no_protect: Annotated[
         bool,
         typer.Option(
-            "--protect/--no-protect",
-            help="Keep placeholders, tags, addresses and numbers as they are.",
+            "--no-protect",
+            help="Leave placeholders, tags, addresses and numbers to the model.",
         ),
-    ] = True
+    ] = False
     keep: Annotated[
         list[str] | None,
         typer.Option(
@@ -62,7 +62,7 @@ class TextOptions:
 
     def check(self, options: OutputOptions) -> None:
         """Raises: typer.BadParameter if options do not go together."""
-        if self.keep and not self.protect:
+        if self.keep and self.no_protect:
             raise typer.BadParameter("--keep protects; remove --no-protect")
         for pattern in self.keep or ():
             try:
@@ -91,7 +91,7 @@ class TextOptions:
                 "--least-confidence: the run has no confidence for its checkpoint and "
                 "decoding.method; run `nmt runs calibrate RUN` first"
             )
-        keep = tuple(map(re.compile, self.keep or ())) if self.protect else None
-        settings = Settings(self.split, keep, self.least_confidence)
+        keep = None if self.no_protect else tuple(map(re.compile, self.keep or ()))
+        settings = Settings(not self.no_split, keep, self.least_confidence)
         glossary = None if self.glossary is None else Glossary.read(self.glossary)
         return TextTranslator.of(translator, settings, glossary=glossary)

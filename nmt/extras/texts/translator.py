@@ -228,7 +228,8 @@ class TextTranslator(Translator):
         ]
         for part in copied:
             written = part.passage.marked.written
-            copy = copy_of(written, self.src_tokenizer.split(written))
+            tokens = self.src_tokenizer.split(written)[: self.options.max_source_tokens]
+            copy = copy_of(written, tokens)
             part.results = [(copy, part.passage.marked)]
         to_translate = [part for part in parts if not part.results]
         simple = [_Reading(part) for part in to_translate if not part.passage.items]

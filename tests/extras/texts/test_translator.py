@@ -263,4 +263,4 @@ def test_options() -> None:
     with pytest.raises(typer.BadParameter, match=r"--keep '\(': no regular expression"):
         TextOptions(keep=["("]).check(OutputOptions())
     with pytest.raises(typer.BadParameter, match="--no-protect"):
-        TextOptions(keep=["x"], protect=False).check(OutputOptions())
+        TextOptions(keep=["x"], no_protect=True).check(OutputOptions())
