@@ -80,6 +80,8 @@ class DocumentOptions:
             return None
         try:
             if file is None or str(file) == "-":
+                if sys.stdin is None:
+                    raise DataError("stdin is closed; give --file")
                 file, data = Path("stdin"), sys.stdin.buffer.read(MAX_BYTES + 1)
             else:
                 with explain_read_errors(file), file.open("rb") as stream:
