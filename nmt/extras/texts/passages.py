@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from nmt.decoding.spans import Span, spans
 from nmt.decoding.translator import has_letters
 from nmt.extras.texts.edits import Edit, apply
 from nmt.extras.texts.marked import Mark, Marked, Sign
+from nmt.extras.texts.spans import Span, spans
 from nmt.extras.texts.words import NO_SPACES
 
 _WITHOUT_END = {"br", "hr", "img", "input", "wbr"}

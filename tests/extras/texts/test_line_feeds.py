@@ -1,7 +1,7 @@
 """Texts of several lines."""
 
-from nmt.decoding.spans import spans
 from nmt.extras.texts.sentences import sentences
+from nmt.extras.texts.spans import spans
 
 
 def split(text: str) -> list[str]:

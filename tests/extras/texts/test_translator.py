@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from nmt.commands.translate import OutputOptions
 from nmt.decoding.alignment import align
 from nmt.decoding.batch_runner import TextError
-from nmt.decoding.spans import spans
 from nmt.decoding.translator import Translation
 from nmt.decoding.warnings import CAPITALS, WarningChecker
 from nmt.extras.texts.glossary import Glossary
 from nmt.extras.texts.marked import Mark, Marked
 from nmt.extras.texts.options import TextOptions
+from nmt.extras.texts.spans import spans
 from nmt.extras.texts.translator import PLACED, Settings, TextTranslator
 from tests.extras.texts.fakes import FakeTranslator
 

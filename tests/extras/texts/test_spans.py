@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from nmt.decoding.spans import spans
+from nmt.extras.texts.spans import spans
 
 
 @pytest.mark.parametrize(
