@@ -1,25 +1,30 @@
 """From requests to answers: a queue, one thread that translates, and its tasks."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from math import exp
-from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 from unicodedata import east_asian_width
 
 import torch
 from torch.nn import functional
 
 from nmt.data.batches import pad_sources
-from nmt.decoding.alignment import token_to_word, translation_to_dict, word_weights
+from nmt.decoding.alignment import (
+    token_to_word,
+    translation_to_dict,
+    word_weights,
+    written_tokens,
+)
 from nmt.decoding.translator import Translation, Translator
 from nmt.decoding.warnings import DESCRIPTIONS, WarningChecker
 from nmt.errors import DataError, NmtError
 from nmt.extras.serve.schemas import Run
 from nmt.extras.texts.glossary import Glossary
+from nmt.extras.texts.joining import JoinedTranslation
 from nmt.extras.texts.marked import Marked
 from nmt.extras.texts.translator import TextTranslator
 from nmt.model.interface import TranslationModel
@@ -31,36 +36,27 @@ logger = logging.getLogger(__name__)
 DEFECT = "an error inside the server; its log has the details"
 DIGITS = 4  # of weights and probabilities
 MAX_WEIGHTS = 1 << 18  # of an attention matrix in an answer
-CHARACTERS = 200  # of a text that counts as one; longer ones count as several
 MIN_PROBABILITY = 0.002  # of an alternative; less probable tokens start nonsense
-
-
-def size_of(texts: Sequence[str]) -> int:
-    """How many texts of usual length these are."""
-    return sum(1 + len(text) // CHARACTERS for text in texts)
 
 
 class QueueFullError(NmtError):
     """The queue has no room for a request."""
 
 
-Terms = tuple[tuple[str, str], ...]  # of a glossary: pairs (source, target)
-
 # Answers several requests at once: one result for each. The requests of equal tasks may be answered
 # together.
 Task = Callable[[Sequence[Any]], Sequence[Any]]
 
 
-@dataclass(frozen=True, eq=False)
-class _Job:
+class _Job(NamedTuple):
     task: Task
     request: Any
     n_texts: int
-    future: "Future[Any]" = field(default_factory=Future)
+    future: "asyncio.Future[Any]"
 
 
 class Batcher:
-    """Answers requests in a thread of its own, in order, those with equal tasks together.
+    """Answers requests in a thread, in order, those with equal tasks together.
 
     Args:
         capacity: texts that may wait; this bounds the memory of all requests.
@@ -70,71 +66,71 @@ class Batcher:
     def __init__(self, capacity: int, max_batch: int) -> None:
         self.capacity, self.max_batch = capacity, max_batch
         self._jobs: list[_Job] = []
-        self._lock = Lock()
-        self._thread = ThreadPoolExecutor(1, "translate")
+        self._work: asyncio.Task[None] | None = None
 
     @property
     def n_waiting(self) -> int:
         """Texts in the queue, without those of cancelled requests."""
-        return sum(job.n_texts for job in self._jobs if not job.future.cancelled())
+        return sum(job.n_texts for job in self._jobs if not job.future.done())
 
-    def stop(self) -> None:
-        """Answer the requests that wait, and return. No other may come afterwards."""
-        self._thread.shutdown()
+    def submit(
+        self, task: Task, request: Any, n_texts: int, *, is_new: bool = True
+    ) -> "asyncio.Future[Any]":
+        """Put a request into the queue. Cancelling its future takes it out again.
 
-    def submit(self, task: Task, request: Any, n_texts: int) -> "Future[Any]":
-        """Put a request into the queue. Cancelling its future takes it out again, in time.
+        Args:
+            is_new: False: it goes on with one that was accepted, and finds room in any case.
 
         Raises:
-            QueueFullError: there is no room for `n_texts` more texts.
+            QueueFullError: others wait, and there is no room for `n_texts` more texts.
         """
-        job = _Job(task, request, n_texts)
-        with self._lock:
-            self._jobs = [job for job in self._jobs if not job.future.cancelled()]
-            if self.n_waiting + n_texts > self.capacity:
-                raise QueueFullError(
-                    f"the queue is full: {self.n_waiting} of at most {self.capacity} texts wait; "
-                    "try again later"
-                )
-            self._jobs.append(job)
-            self._thread.submit(self._answer_next)
+        if is_new and self.n_waiting and self.n_waiting + n_texts > self.capacity:
+            raise QueueFullError(
+                f"the queue is full: {self.n_waiting} of at most {self.capacity} texts wait; "
+                "try again later"
+            )
+        job = _Job(task, request, n_texts, asyncio.get_running_loop().create_future())
+        self._jobs.append(job)
+        if self._work is None or self._work.done():
+            self._work = asyncio.create_task(self._answer_all())
         return job.future
 
-    def _answer_next(self) -> None:
-        """Answer the first job, and all that can be answered with it.
+    async def _answer_all(self) -> None:
+        while taken := self._next_batch():
+            await _answer(taken)
 
-        There may be none: an earlier call has answered more than one.
-        """
-        taken: list[_Job] = []
-        n_texts = 0
-        with self._lock:
-            for job in self._jobs:
-                fits = n_texts + job.n_texts <= self.max_batch
-                if not taken or (job.task == taken[0].task and fits):
-                    taken.append(job)
-                    n_texts += job.n_texts
-            self._jobs = [job for job in self._jobs if job not in taken]
-        _answer([job for job in taken if job.future.set_running_or_notify_cancel()])
+    def _next_batch(self) -> list[_Job]:
+        """Take out the first job, and all that can be answered with it."""
+        waiting = [job for job in self._jobs if not job.future.done()]
+        taken, self._jobs, n_texts = list[_Job](), [], 0
+        for job in waiting:
+            fits = n_texts + job.n_texts <= self.max_batch
+            if not taken or (job.task == taken[0].task and fits):
+                taken.append(job)
+                n_texts += job.n_texts
+            else:
+                self._jobs.append(job)
+        return taken
 
 
-def _answer(jobs: Sequence[_Job]) -> None:
+async def _answer(jobs: Sequence[_Job]) -> None:
     """Answer jobs together; if that fails, each alone: a bad request has no effect on others."""
-    if not jobs:
-        return
     try:
-        results = jobs[0].task([job.request for job in jobs])
-    except Exception as error:  # whatever it is, the thread continues with other requests
+        results = await asyncio.to_thread(jobs[0].task, [job.request for job in jobs])
+    except Exception as error:  # whatever it is, others are answered
         if len(jobs) > 1:
             for job in jobs:
-                _answer([job])
-        elif isinstance(error, NmtError):
-            jobs[0].future.set_exception(error)
-        else:
+                await _answer([job])
+            return
+        if not isinstance(error, NmtError):
             logger.exception("a request failed")
-            jobs[0].future.set_exception(NmtError(DEFECT))
+            error = NmtError(DEFECT)
+        if not jobs[0].future.done():
+            jobs[0].future.set_exception(error)
         return
     for job, result in zip(jobs, results, strict=True):
-        job.future.set_result(result)
+        if not job.future.done():  # its client is there
+            job.future.set_result(result)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,112 +141,79 @@ class ServedRun:
     translator: TextTranslator
     checker: WarningChecker
 
-    def translator_with(self, terms: Terms) -> TextTranslator:
-        """The translator with a glossary. Raises: DataError if a term cannot be used."""
-        if not terms:
-            return self.translator
-        return TextTranslator.of(self.translator, glossary=Glossary.of(dict(terms)))
+
+class Answer(NamedTuple):
+    """The translations of a text.
+
+    Attributes:
+        texts: best first. marked: the best one with its markup.
+        warnings: keys, or plain text.
+        details: `schemas.LineDetails`, or None.
+    """
+
+    texts: list[str]
+    marked: Marked
+    warnings: list[str]
+    details: dict[str, Any] | None
 
 
 @dataclass(frozen=True)
 class TranslateTask:
-    """Translates the lines of several requests at once.
-
-    A request has lines, and the start of each translation. A result has for each line the texts of
-    its translations, best first, and all details for JSON (`schemas.LineDetails`) or None.
+    """Translates the texts of several requests at once. A result has the `Answer` to each text.
 
     Args:
-        terms: the glossary of the requests.
+        n: translations of each text.
+        terms: the glossary of the requests: pairs (source, target).
+        prefix: the start of all translations.
     """
 
     run: ServedRun
-    n: int
-    details: bool
-    terms: Terms = ()
+    n: int = 1
+    terms: tuple[tuple[str, str], ...] = ()
+    prefix: str = ""
+    details: bool = False
 
-    def __call__(self, requests: Sequence[tuple[Sequence[str], str]]) -> list[list[Any]]:
-        lines = [line for lines, _ in requests for line in lines]
-        prefixes = [prefix for lines, prefix in requests for _ in lines]
-        translator = self.run.translator_with(self.terms)
-        results = translator.translate_n_best(lines, self.n, prefixes if any(prefixes) else None)
-        details = (
-            all_details(results, self.run, translator) if self.details else [None] * len(lines)
-        )
-        rows = zip([[each.text for each in best] for best in results], details, strict=True)
-        return [[*islice(rows, len(lines))] for lines, _ in requests]
-
-
-@dataclass(frozen=True)
-class MarkedTask:
-    """Translates texts with markup. A result has for each the translation with its markup, keys of
-    its warnings, and details or None.
-    """
-
-    run: ServedRun
-    details: bool
-    terms: Terms = ()
-
-    def __call__(self, requests: Sequence[Sequence[Marked]]) -> list[list[Any]]:
-        translator = self.run.translator_with(self.terms)
+    def __call__(self, requests: Sequence[Sequence[Marked]]) -> list[list[Answer]]:
+        """Raises: DataError if a term or the prefix cannot be used."""
         texts = [text for texts in requests for text in texts]
-        results = translator.translate_marked(texts)
-        best = [[translation] for _, translation in results]
-        details = all_details(best, self.run, translator) if self.details else [None] * len(texts)
-        rows = (
-            (marked, self.run.checker.warnings(translation), each)
-            for (marked, translation), each in zip(results, details, strict=True)
+        translator = self.run.translator
+        if self.terms:
+            glossary = Glossary.of(dict(self.terms))
+            translator = TextTranslator.of(translator, glossary=glossary)
+        if self.prefix:
+            lines, prefixes = [text.text for text in texts], [self.prefix] * len(texts)
+            found = translator.translate_n_best(lines, self.n, prefixes)
+            results = [[(each, Marked(each.text)) for each in best] for best in found]
+        else:
+            results = translator.translate_marked_n_best(texts, self.n)
+        answers = (
+            Answer(
+                [translation.text for translation, _ in best],
+                best[0][1],
+                self.run.checker.warnings(best[0][0]),
+                line_details([each for each, _ in best], self.run) if self.details else None,
+            )
+            for best in results
         )
-        return [[*islice(rows, len(texts))] for texts in requests]
+        return [[*islice(answers, len(texts))] for texts in requests]
 
 
-def all_details(
-    results: Sequence[Sequence[Translation]], run: ServedRun, translator: TextTranslator
-) -> list[dict[str, Any]]:
-    """`schemas.LineDetails` from the translations of each line, best first."""
-    lines = [_line_details(translations, run) for translations in results]
-    sentences = [
-        [each["source"] for each in best.facts.get("sentences", ())] for best, *_ in results
-    ]
-    # The translation of a line does not show the other translations of each sentence.
-    texts = [text for of_line in sentences if len(of_line) > 1 for text in of_line]
-    translated = iter(translator.translate_n_best(texts, max(map(len, results))) if texts else [])
-    for line, of_line in zip(lines, sentences, strict=True):
-        if len(of_line) > 1:
-            line["sentences"] = [_line_details(next(translated), run) for _ in of_line]
-    return lines
-
-
-def _line_details(translations: Sequence[Translation], run: ServedRun) -> dict[str, Any]:
+def line_details(translations: Sequence[Translation], run: ServedRun) -> dict[str, Any]:
+    """`schemas.LineDetails` from the translations of a line, best first."""
     best, translator = translations[0], run.translator
-    found = translations if best.src_tokens else ()
-    is_short = best.attention.size <= MAX_WEIGHTS
-    return {
+    details = {
         "source": best.source,
         "src_words": group_words(best.source, best.src_tokens, translator.src_tokenizer)[0],
         "src_cut": best.src_cut,
         "warnings": explained(run.checker.warnings(best)),
-        "translations": [
-            describe(translation, translator) if is_short else _outline(translation)
-            for translation in found
-        ],
+        "translations": [describe(each, translator) for each in translations if each.src_tokens],
     }
-
-
-def _outline(translation: Translation) -> dict[str, Any]:
-    """As `describe`, of a text so long that only its sentences have words and attention."""
-    return {
-        "text": translation.text,
-        "tokens": translation.tokens,
-        "score": translation.score,
-        "log_prob": translation.log_prob,
-        "token_log_probs": translation.token_log_probs,
-        "alignment": [],
-        "replaced": [asdict(each) for each in translation.replaced],
-        "complete": translation.complete,
-        "confidence": translation.facts.get("confidence"),
-        "words": [],
-        "attention": None,
-    }
+    if isinstance(best, JoinedTranslation):
+        ranks = [each.sentences for each in translations if isinstance(each, JoinedTranslation)]
+        # The last translation of a sentence stands in all further ones of the line.
+        sentences = [{id(each): each for each in ranked} for ranked in zip(*ranks, strict=True)]
+        details["sentences"] = [line_details([*each.values()], run) for each in sentences]
+    return details
 
 
 def explained(warnings: Sequence[str]) -> list[str]:
@@ -263,24 +226,24 @@ def find_alternatives(
     """The n most probable next tokens after the first ones of a translation.
 
     The most probable token comes first; the others have at least `MIN_PROBABILITY`. Special tokens
-    are no alternatives, but `<unk>` may be among the first tokens.
+    are no alternatives.
+
+    Args:
+        first_tokens: of the target vocabulary, or <unk>.
 
     Returns:
         Each token, its probability after the tokens before it, and the best translation that starts
         with these tokens.
 
     Raises:
-        DataError: a token is not in the vocabulary, or the text is empty.
+        DataError: the text is empty.
         TooLargeError: the text does not fit into memory, even alone.
     """
-    vocabulary = translator.tgt_vocabulary
-    for token in first_tokens:
-        if token not in vocabulary and token != SPECIALS[UNK]:
-            raise DataError(f"token {token!r} is not in the target vocabulary")
     (src_tokens,) = translator.src_tokenizer.split_all([text])
     src = translator.src_vocabulary.ids(src_tokens[: translator.options.max_source_tokens])
     if not src:
         raise DataError("the text is empty, so its translation has no alternatives")
+    vocabulary = translator.tgt_vocabulary
     prefix = vocabulary.ids(first_tokens)
     likely = _next_tokens(translator.model, src, prefix, min(n, len(vocabulary) - len(SPECIALS)))
     offered = [likely[0], *(each for each in likely[1:] if each[1] >= MIN_PROBABILITY)]
@@ -328,22 +291,26 @@ class AlternativesTask:
         return [[*self._results(text, tokens)] for text, tokens in requests]
 
     def _results(self, text: str, given: Sequence[str]) -> Iterator[dict[str, Any]]:
-        vocabulary, tokenizer = (
-            self.run.translator.tgt_vocabulary,
-            self.run.translator.tgt_tokenizer,
-        )
+        """Raises: DataError if a token is not in the vocabulary, or the text is empty."""
+        translator = self.run.translator
+        vocabulary, tokenizer = translator.tgt_vocabulary, translator.tgt_tokenizer
         tokens: list[str] = []
         for token in given:
+            is_known = token in vocabulary or token == SPECIALS[UNK]
             # A number, an address or a term is one token in the details, but not for the model.
-            parts = tokenizer.split(tokenizer.join([token]))
-            is_known = token in vocabulary or any(part not in vocabulary for part in parts)
-            tokens += [token] if is_known else parts
+            parts = [token] if is_known else tokenizer.split(tokenizer.join([token]))
+            if not is_known and any(part not in vocabulary for part in parts):
+                raise DataError(
+                    f"token {token!r} is not in the target vocabulary; after such a word, for "
+                    "example a placeholder, a tag or a term, there are no alternatives"
+                )
+            tokens += parts
         first: dict[str, tuple[float, Translation]] = {}
-        for _, probability, best in find_alternatives(self.run.translator, text, tokens, self.n):
+        for _, probability, best in find_alternatives(translator, text, tokens, self.n):
             # different tokens may be joined to the same text
             first.setdefault(best.text, (probability, best))
         for probability, best in first.values():
-            details = describe(best, self.run.translator)
+            details = describe(best, translator)
             for word in details["words"]:
                 if word["token"] == len(tokens):  # otherwise the token continues the word before
                     yield {
@@ -357,11 +324,9 @@ class AlternativesTask:
 def describe(translation: Translation, translator: Translator) -> dict[str, Any]:
     """All about a translation of a text that is not empty, for `schemas.TranslationDetails`."""
     replacements = {replacement.position: replacement for replacement in translation.replaced}
-    written = [
-        replacements[position].token if position in replacements else token
-        for position, token in enumerate(translation.tokens)
-    ]
-    texts, rows = group_words(translation.text, written, translator.tgt_tokenizer)
+    texts, rows = group_words(
+        translation.text, written_tokens(translation), translator.tgt_tokenizer
+    )
     tokens_of: list[list[int]] = [[] for _ in texts]
     for position, row in enumerate(rows):
         if 0 <= row < len(texts):
@@ -386,7 +351,7 @@ def describe(translation: Translation, translator: Translator) -> dict[str, Any]
         )
         end, first_token = start + len(text), last_token + 1
     attention = None
-    if translation.has_attention:
+    if translation.has_attention and translation.attention.size <= MAX_WEIGHTS:
         source, src_tokens = translation.source, translation.src_tokens
         _, columns = group_words(source, src_tokens, translator.src_tokenizer)
         weights = word_weights(translation.attention[: len(rows)], rows, columns)

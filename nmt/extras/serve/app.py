@@ -2,10 +2,10 @@
 
 import asyncio
 import hmac
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from importlib.resources import files
+from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
@@ -18,23 +18,15 @@ from nmt import __version__
 from nmt.data.batches import cut_batches
 from nmt.decoding.warnings import describe
 from nmt.errors import NmtError
-from nmt.extras.documents.document import (
-    FORMATS,
-    SUFFIXES,
-    Content,
-    TextDocument,
-    open_document,
-)
+from nmt.extras.documents.document import FORMATS, SUFFIXES, Content, TextDocument, open_document
 from nmt.extras.init.languages import english_names
 from nmt.extras.serve.answers import (
     AlternativesTask,
+    Answer,
     Batcher,
-    MarkedTask,
-    QueueFullError,
     ServedRun,
     Task,
     TranslateTask,
-    size_of,
 )
 from nmt.extras.serve.detection import Detector
 from nmt.extras.serve.downloads import Downloads, translated_name
@@ -66,7 +58,8 @@ PAGE = {
 }
 MAX_LINE = 5000  # characters; the memory that its attention needs grows with their square
 MAX_BATCH = 64  # texts that are translated together
-MAX_PART = 32  # of the texts of a document: other requests come between its parts
+MAX_PART = 32  # texts of a request that wait at once: other requests come between its parts
+CHARACTERS = 200  # of a text that counts as one; longer ones count as several
 MAX_FILE_BYTES = 10 << 20  # of a request with a file
 MAX_BYTES_PER_CHARACTER = 12  # "\ud83d\ude00" in JSON
 MAX_OTHER_BYTES = 1 << 17  # of a request, beside its texts: the tokens of a prefix
@@ -84,7 +77,7 @@ class _Api:
         timeout: float,
     ) -> None:
         self.runs, self.token = {run.info.name: run for run in runs}, token
-        self.characters, self.queue, self.timeout = characters, queue, timeout
+        self.characters, self.timeout = characters, timeout
         self.batcher, self.downloads = Batcher(queue, MAX_BATCH), Downloads()
         self.detect_language = Detector(
             (code, tokenizer, vocabulary)
@@ -101,71 +94,35 @@ class _Api:
         """Translate texts, line by line. LibreTranslate's clients can use this address."""
         self.authorize(request, body.api_key)
         texts = [body.q] if isinstance(body.q, str) else body.q
-        is_auto = body.source == "auto" and "source" in body.model_fields_set
-        detected = self.detect_language("\n".join(texts)) if is_auto else []
-        run = self.find_run(body.run, body.source, body.target, detected)
-        translate = self._translate_html if body.format == "html" else self._translate_lines
-        translated, others, lines = await translate(request, body, run, texts)
-        single = isinstance(body.q, str)
-        answer: dict[str, Any] = {"translatedText": translated[0] if single else translated}
-        if body.alternatives:
-            answer["alternatives"] = others[0] if single else others
-        if is_auto:
-            language = detected[0].model_dump()
-            answer["detectedLanguage"] = language if single else [language] * len(texts)
-        answer["run"] = run.info.name
-        if body.details:
-            answer["lines"] = lines
-        return JSONResponse(answer)
-
-    async def _translate_lines(
-        self, request: Request, body: TranslateRequest, run: ServedRun, texts: Sequence[str]
-    ) -> tuple[list[str], list[list[str]], list[Any]]:
-        """The translation of each text, its alternatives, and the details of all lines."""
-        lines = [text.replace("\r\n", "\n").split("\n") for text in texts]
-        all_lines = tuple(line for text_lines in lines for line in text_lines)
-        self.check_size(all_lines)
-        longest = max(map(len, all_lines))
-        if longest > MAX_LINE:
-            raise HTTPException(
-                413, f"{longest:,} characters in a line; it has at most {MAX_LINE:,}; split it"
-            )
-        n = body.alternatives + 1
+        run, detected = self.run_for(body, "\n".join(texts))
+        is_html = body.format == "html"
+        parts = [_html_parts(text) if is_html else _lines(text) for text in texts]
+        all_parts = [part for of_text, _ in parts for part in of_text]
+        self.check_size(texts, 0 if is_html else len(all_parts))
+        n = 1 if is_html else body.alternatives + 1
         if n > run.info.translations:
             raise HTTPException(
                 422,
                 f"alternatives: run {run.info.name} has at most {run.info.translations - 1}; "
                 "`nmt serve --beam` sets a larger beam",
             )
-        if body.prefix and len(all_lines) > 1:
-            raise HTTPException(422, "prefix: only for a single line of text")
-        task = TranslateTask(run, n, body.details, (*body.glossary.items(),))
-        n_texts = min(size_of(all_lines), self.queue)
-        results = await self.compute(request, task, (all_lines, body.prefix), n_texts)
-        best = iter([texts for texts, _ in results])
-        joined = [_join([next(best) for _ in text_lines], n) for text_lines in lines]
-        translated, others = [first for first, *_ in joined], [more for _, *more in joined]
-        return translated, others, [details for _, details in results]
-
-    async def _translate_html(
-        self, request: Request, body: TranslateRequest, run: ServedRun, texts: Sequence[str]
-    ) -> tuple[list[str], list[list[str]], list[Any]]:
-        """As `_translate_lines`; HTML has no alternatives."""
-        if body.prefix:
-            raise HTTPException(422, "prefix: only for text, not for HTML")
-        self.check_size(texts)
-        find = FORMATS["html"].load()
-        contents = map(Content, texts)
-        documents = [TextDocument("q", each, find(each.text)) for each in contents]
-        task = MarkedTask(run, body.details, (*body.glossary.items(),))
-        segments = [segment.text for document in documents for segment in document.segments]
-        results = await self.compute_parts(request, task, segments)
-        marked = iter([marked for marked, *_ in results])
-        translated = [
-            b"".join(document.written([next(marked) for _ in document.segments])).decode()
-            for document in documents
-        ]
-        return translated, [[] for _ in texts], [details for *_, details in results]
+        if body.prefix and (is_html or body.glossary or len(all_parts) > 1):
+            raise HTTPException(422, "prefix: only for a single line of text, without a glossary")
+        task = TranslateTask(run, n, (*body.glossary.items(),), body.prefix, body.details)
+        answers = await self.translate_parts(request, task, all_parts)
+        remaining = iter(answers)
+        translated = [write([*islice(remaining, len(of_text))]) for of_text, write in parts]
+        answer: dict[str, Any] = {"translatedText": [first for first, *_ in translated]}
+        if body.alternatives:
+            answer["alternatives"] = [others for _, *others in translated]
+        if detected:
+            answer["detectedLanguage"] = [detected[0].model_dump()] * len(texts)
+        if isinstance(body.q, str):
+            answer = {name: values[0] for name, values in answer.items()}
+        answer["run"] = run.info.name
+        if body.details:
+            answer["lines"] = [each.details for each in answers]
+        return JSONResponse(answer)
 
     async def translate_file(self, request: Request, body: FileRequest) -> FileAnswer:
         """Translate a file, in its format. The answer says where it is then."""
@@ -173,16 +130,15 @@ class _Api:
         document = await asyncio.to_thread(open_document, body.file, body.name)
         texts = [segment.text for segment in document.segments]
         text = "\n".join(each.text for each in texts)
-        detected = self.detect_language(text) if body.source == "auto" else []
-        run = self.find_run(body.run, body.source, body.target, detected)
+        run, _ = self.run_for(body, text)
         self.check_size([text])
-        task = MarkedTask(run, False, (*body.glossary.items(),))
-        results = await self.compute_parts(request, task, texts)
-        pieces = document.written([marked for marked, *_ in results])
+        task = TranslateTask(run, terms=(*body.glossary.items(),))
+        answers = await self.translate_parts(request, task, texts)
+        pieces = document.written([each.marked for each in answers])
         content = await asyncio.to_thread(b"".join, pieces)
         lines: dict[str, list[int]] = {}
-        for line, (_, warnings, _) in zip(document.lines, results, strict=True):
-            for warning in warnings:
+        for line, answer in zip(document.lines, answers, strict=True):
+            for warning in answer.warnings:
                 lines.setdefault(warning, []).append(line)
         key = self.downloads.add(translated_name(body.name, run.info.target), content)
         return FileAnswer(
@@ -208,13 +164,12 @@ class _Api:
     async def alternatives(self, request: Request, body: AlternativesRequest) -> JSONResponse:
         """What else could follow after the first tokens of a translation, with the rest of it."""
         self.authorize(request, body.api_key)
-        run = self.find_run(body.run, "auto", "auto")
+        run = self.find_run(body.run)
         self.check_size([body.q])
         if "\n" in body.q:
             raise HTTPException(422, "q: only one line of text")
         task = AlternativesTask(run, body.alternatives)
-        n_texts = min(body.alternatives, self.queue)
-        results = await self.compute(request, task, (body.q, body.tokens), n_texts)
+        results = await self.compute(request, task, (body.q, body.tokens), body.alternatives)
         return JSONResponse({"run": run.info.name, "alternatives": results})
 
     async def detect(self, request: Request, body: DetectRequest) -> list[Detection]:
@@ -269,8 +224,20 @@ class _Api:
                 "api_key",
             )
 
+    def run_for(
+        self, body: TranslateRequest | FileRequest, text: str
+    ) -> tuple[ServedRun, list[Detection]]:
+        """The run for a text, and if the request asks for it, the languages that it may be in."""
+        is_auto = body.source == "auto" and "source" in body.model_fields_set
+        detected = self.detect_language(text) if is_auto else []
+        return self.find_run(body.run, body.source, body.target, detected), detected
+
     def find_run(
-        self, name: str | None, source: str, target: str, detected: Sequence[Detection] = ()
+        self,
+        name: str | None,
+        source: str = "auto",
+        target: str = "auto",
+        detected: Sequence[Detection] = (),
     ) -> ServedRun:
         """The run with this name, or the first with these languages.
 
@@ -295,47 +262,41 @@ class _Api:
             f"{', '.join(sorted(pairs))}",
         )
 
-    def check_size(self, lines: Sequence[str]) -> None:
-        """Raises: HTTPException if the texts are too long, or too many."""
+    def check_size(self, texts: Sequence[str], n_lines: int = 0) -> None:
+        """Raises: HTTPException if the texts are too long, or have too many lines."""
         for count, limit, unit in (
-            (sum(map(len, lines)), self.characters, "characters"),
-            (len(lines), min(MAX_TEXTS, self.queue), "lines"),
+            (sum(map(len, texts)), self.characters, "characters"),
+            (n_lines, MAX_TEXTS, "lines"),
         ):
             if count > limit:
                 raise HTTPException(
                     413, f"{count:,} {unit}; a request has at most {limit:,}; split it"
                 )
 
-    async def compute_parts(
-        self, request: Request, task: MarkedTask, texts: Sequence[Marked]
-    ) -> list[Any]:
-        """The results for many texts: in parts, so that other requests come between them.
+    async def translate_parts(
+        self, request: Request, task: TranslateTask, texts: Sequence[Marked]
+    ) -> list[Answer]:
+        """The answers to texts: in parts, so that other requests come between them.
 
-        Raises: as `compute`. For all parts but the first, it waits until the queue has room.
+        Raises: as `compute`; the queue refuses only the first part.
         """
-        results: list[Any] = []
-        end = 0.0  # of waiting for room in the queue
-        sizes = [size_of([each.text]) for each in texts]
-        for part in cut_batches(sizes, max_padded=min(MAX_PART, self.queue)):
-            n_texts = min(sum(sizes[part]), self.queue)
-            while len(results) < part.stop:
-                try:
-                    results += await self.compute(request, task, texts[part], n_texts)
-                    end = time.monotonic() + self.timeout
-                except QueueFullError:
-                    if time.monotonic() > end:
-                        raise
-                    await asyncio.sleep(0.05)
-        return results
+        answers: list[Answer] = []
+        sizes = [1 + len(each.text) // CHARACTERS for each in texts]
+        for part in cut_batches(sizes, max_padded=MAX_PART):
+            size, is_new = sum(sizes[part]), part.start == 0
+            answers += await self.compute(request, task, texts[part], size, is_new=is_new)
+        return answers
 
-    async def compute(self, request: Request, task: Task, values: Any, n_texts: int) -> Any:
+    async def compute(
+        self, request: Request, task: Task, values: Any, n_texts: int, *, is_new: bool = True
+    ) -> Any:
         """The result of a task, as soon as the thread that translates has it.
 
         Raises:
             NmtError: of the task, or the queue is full.
             HTTPException: the time is over, or the client is gone.
         """
-        result = asyncio.wrap_future(self.batcher.submit(task, values, n_texts))
+        result = self.batcher.submit(task, values, n_texts, is_new=is_new)
         gone = asyncio.ensure_future(_wait_for_disconnect(request))
         try:
             await asyncio.wait(
@@ -377,7 +338,6 @@ def create_app(
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         on_ready()
         yield
-        await asyncio.to_thread(api.batcher.stop)
 
     app = FastAPI(
         title="nmt",
@@ -423,7 +383,34 @@ async def _wait_for_disconnect(request: Request) -> None:
         pass
 
 
-def _join(lines: Sequence[Sequence[str]], n: int) -> list[str]:
-    """The n best translations of a text, from those of its lines; fewer if no line has n."""
-    n_found = min(n, max(map(len, lines)))
-    return ["\n".join(best[min(rank, len(best) - 1)] for best in lines) for rank in range(n_found)]
+# The texts to translate, and what makes the translations, best first, from the answers to them.
+_Parts = tuple[list[Marked], Callable[[Sequence[Answer]], list[str]]]
+
+
+def _lines(text: str) -> _Parts:
+    """Raises: HTTPException if a line is too long."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    longest = max(map(len, lines))
+    if longest > MAX_LINE:
+        raise HTTPException(
+            413, f"{longest:,} characters in a line; it has at most {MAX_LINE:,}; split it"
+        )
+
+    def write(answers: Sequence[Answer]) -> list[str]:
+        best = [each.texts for each in answers]
+        return [
+            "\n".join(of_line[:rank][-1] for of_line in best)
+            for rank in range(1, max(map(len, best)) + 1)
+        ]
+
+    return [Marked(line) for line in lines], write
+
+
+def _html_parts(html: str) -> _Parts:
+    content = Content(html)
+    document = TextDocument("q", content, FORMATS["html"].load()(content.text))
+
+    def write(answers: Sequence[Answer]) -> list[str]:
+        return [b"".join(document.written([each.marked for each in answers])).decode()]
+
+    return [each.text for each in document.segments], write

@@ -6,14 +6,13 @@ import asyncio
 import base64
 import json
 import re
-from collections.abc import Iterator, Mapping
-from email.parser import HeaderParser
+from collections.abc import Mapping
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import urlencode
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -33,7 +32,6 @@ SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
-MAX_FIELDS = 1000  # of a form
 BODY_SECONDS = 10.0  # to send the body of a request
 ERROR_HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}  # by status
 
@@ -115,13 +113,13 @@ class Guard:
                 raise HTTPException(
                     403, f"the request comes from a page of {origin}, not of this server"
                 )
-            kind = headers.get("content-type", FORMS[0] if scope["method"] == "POST" else "")
-            is_form = kind.startswith(FORMS)
-            if scope["method"] == "POST" or is_form:
+            is_post = scope["method"] == "POST"
+            is_form = headers.get("content-type", FORMS[0] if is_post else "").startswith(FORMS)
+            if is_post or is_form:
                 body = await self._read_body(receive, self.max_bodies.get(scope["path"]))
                 if is_form and not body.lstrip().startswith(b"{"):  # curl calls JSON a form
-                    fields = form_fields(kind, body, scope["query_string"])
-                    if scope["method"] == "POST":
+                    fields = await form_fields(Request(scope, _received(body, receive)), len(body))
+                    if is_post:
                         body = json.dumps(fields).encode()
                         MutableHeaders(scope=scope)["content-type"] = "application/json"
                     else:  # libretranslatepy asks for the languages with a form
@@ -164,43 +162,20 @@ def _received(body: bytes, receive: Receive) -> Receive:
     return receive_again
 
 
-def form_fields(kind: str, body: bytes, query: bytes = b"") -> dict[str, Any]:
-    """The fields of a form and of a query; a list if there are several of a name.
+async def form_fields(request: Request, max_bytes: int) -> dict[str, Any]:
+    """The fields of a query and a form; a list if there are several of a name.
 
     A file is in base64, and its own name in the field `name`.
-
-    Args:
-        kind: the header Content-Type.
 
     Raises:
         HTTPException: it is no form.
     """
-    try:
-        fields = parse_qsl(query.decode(), True, errors="strict", max_num_fields=MAX_FIELDS)
-        if kind.startswith("multipart"):
-            fields += _parts(kind, body)
-        else:
-            fields += parse_qsl(body.decode(), True, errors="strict", max_num_fields=MAX_FIELDS)
-    except ValueError:
-        raise HTTPException(400, "the body is no form in UTF-8, as its Content-Type says") from None
     values: dict[str, list[str]] = {}
-    for name, value in fields:
-        values.setdefault(name, []).append(value)
+    async with request.form(max_part_size=max_bytes) as form:
+        for name, value in (*request.query_params.multi_items(), *form.multi_items()):
+            if isinstance(value, UploadFile):
+                values["name"] = [value.filename or ""]
+                values[name] = [base64.b64encode(await value.read()).decode()]
+            else:
+                values.setdefault(name, []).append(value)
     return {name: each if len(each) > 1 else each[0] for name, each in values.items()}
-
-
-def _parts(kind: str, body: bytes) -> Iterator[tuple[str, str]]:
-    """Name and value of each part (RFC 7578). Raises: ValueError."""
-    boundary = HeaderParser().parsestr(f"Content-Type: {kind}").get_boundary("")
-    _, *parts, end = (b"\r\n" + body).split(f"\r\n--{boundary}".encode(), MAX_FIELDS)
-    if not boundary or not end.startswith(b"--"):
-        raise ValueError
-    for part in parts:
-        head, _, content = part.partition(b"\r\n\r\n")
-        headers = HeaderParser().parsestr(head.decode().strip())
-        name, file = headers.get_param("name", "", "content-disposition"), headers.get_filename()
-        if file is None:
-            yield str(name), content.decode()
-        else:
-            yield str(name), base64.b64encode(content).decode()
-            yield "name", file

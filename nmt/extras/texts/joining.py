@@ -1,7 +1,7 @@
 """Joins the translations of sentences into that of a text."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import numpy as np
@@ -15,6 +15,13 @@ from nmt.text.tokenizers import SPACE, Tokenizer
 
 MAX_WEIGHTS = 1 << 24  # of attention: 64 MB
 Translated = tuple[Translation, Marked]
+
+
+@dataclass(frozen=True)
+class JoinedTranslation(Translation):
+    """The translation of a text of several sentences. sentences: theirs."""
+
+    sentences: tuple[Translation, ...] = ()
 
 
 def join_marked(parts: Sequence[Marked]) -> Marked:
@@ -69,7 +76,7 @@ def join(
         {"source": each.source, "text": each.text, **of_sentences([each])} for each in translations
     ]
     return (
-        Translation(
+        JoinedTranslation(
             source=source,
             text=marked.written,
             src_tokens=_tokens([each.src_tokens for each in translations], tokenizers[0]),
@@ -84,6 +91,7 @@ def join(
             read=read,
             warnings=tuple(dict.fromkeys(w for each in translations for w in each.warnings)),
             facts={"sentences": listed, **of_sentences(translations)},
+            sentences=tuple(translations),
         ),
         marked,
     )

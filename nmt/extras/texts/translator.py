@@ -160,7 +160,7 @@ class TextTranslator(Translator):
             found = self.sentences.translate_n_best(texts, n, prefixes)
             return [[*map(self._marked_for_reading, best)] for best in found]
         check_n_best(n, self.options)
-        results = self._translate([Marked(text) for text in texts], n)
+        results = self.translate_marked_n_best([Marked(text) for text in texts], n)
         return [[translation for translation, _ in ranked] for ranked in results]
 
     def translate_marked(self, texts: Sequence[Marked]) -> list[tuple[Marked, Translation]]:
@@ -170,11 +170,11 @@ class TextTranslator(Translator):
         Raises:
             TooLargeError: a text does not fit into memory, even alone.
         """
-        results = self._translate(texts, 1)
+        results = self.translate_marked_n_best(texts, 1)
         return [(marked, translation) for ((translation, marked), *_) in results]
 
-    def _translate(self, texts: Sequence[Marked], n: int) -> list[list[Translated]]:
-        """The n best translations of each text."""
+    def translate_marked_n_best(self, texts: Sequence[Marked], n: int) -> list[list[Translated]]:
+        """As `translate_marked`: the n best translations of each text."""
         all_parts = {}
         for number, text in enumerate(texts):
             if text not in all_parts:

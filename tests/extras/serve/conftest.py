@@ -3,7 +3,7 @@
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from nmt.extras.serve.answers import MarkedTask, ServedRun, TranslateTask
+from nmt.extras.serve.answers import ServedRun, TranslateTask
 
 WAIT_SECONDS = 60  # on a busy machine
 
@@ -59,15 +59,15 @@ class Gate:
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     gate = Gate(Event(), [], [])
-    for kind in (TranslateTask, MarkedTask):
+    translate = TranslateTask.__call__
 
-        def wait(task: Any, requests: Any, translate: Callable[..., Any] = kind.__call__) -> Any:
-            gate.started.append(task)
-            assert gate.event.wait(WAIT_SECONDS)
-            gate.tasks.append(task)
-            return translate(task, requests)
+    def wait(task: TranslateTask, requests: Any) -> Any:
+        gate.started.append(task)
+        assert gate.event.wait(WAIT_SECONDS)
+        gate.tasks.append(task)
+        return translate(task, requests)
 
-        monkeypatch.setattr(kind, "__call__", wait)
+    monkeypatch.setattr(TranslateTask, "__call__", wait)
     yield gate
     gate.open()
 

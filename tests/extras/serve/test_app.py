@@ -26,6 +26,10 @@ from tests.extras.serve.conftest import Gate, serving, until
 DOG, KING = "The dog sees the tree.", "The king loves the river."
 HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 TOKEN = "a token of some length"
+NO_TOKEN = (
+    "is not in the target vocabulary; after such a word, for example a placeholder, a tag or a "
+    "term, there are no alternatives"
+)
 
 
 def client_of(runs: Sequence[ServedRun], *, token: str | None = None, **limits: Any) -> TestClient:
@@ -199,7 +203,7 @@ def test_the_page_loads_nothing_from_elsewhere(client: TestClient) -> None:
         (
             {"q": DOG, "format": "html", "prefix": "Der"},
             422,
-            "prefix: only for text, not for HTML",
+            "prefix: only for a single line of text, without a glossary",
         ),
         (
             {"q": DOG, "glossary": {"a": ""}},
@@ -216,11 +220,15 @@ def test_the_page_loads_nothing_from_elsewhere(client: TestClient) -> None:
             422,
             "glossary: Dictionary should have at most 500 items after validation, not more",
         ),
-        ({"q": f"{DOG}\n{DOG}", "prefix": "Der"}, 422, "prefix: only for a single line of text"),
+        (
+            {"q": f"{DOG}\n{DOG}", "prefix": "Der"},
+            422,
+            "prefix: only for a single line of text, without a glossary",
+        ),
         ({"q": [DOG, "x" * 200]}, 413, "222 characters; a request has at most 200; split it"),
         ({"q": "\n" * 128}, 413, "129 lines; a request has at most 128; split it"),
-        ({"q": DOG, "tokens": ["zebra"]}, 422, "token 'zebra' is not in the target vocabulary"),
-        ({"q": DOG, "tokens": ["<eos>"]}, 422, "token '<eos>' is not in the target vocabulary"),
+        ({"q": DOG, "tokens": ["zebra"]}, 422, f"token 'zebra' {NO_TOKEN}"),
+        ({"q": DOG, "tokens": ["<eos>"]}, 422, f"token '<eos>' {NO_TOKEN}"),
         ({"q": "", "tokens": []}, 422, "the text is empty, so its translation has no alternatives"),
         ({"q": "a\nb", "tokens": []}, 422, "q: only one line of text"),
         ({"q": DOG, "tokens": "Der"}, 422, "tokens: Input should be a valid list"),

@@ -90,7 +90,7 @@ def test_sigterm_answers_what_was_accepted_and_refuses_the_rest(folder: Path) ->
     with server(folder / "run", "--beam", 40) as (process, port), ThreadPoolExecutor(4) as pool:
         waiting = [pool.submit(ask, port, "/translate", q=lines[:40]) for _ in range(4)]
         # Until the first request is being answered, and the others wait.
-        while ask(port, "/health")[1]["waiting"] < 120:
+        while ask(port, "/health")[1]["waiting"] < 90:
             assert not any(future.done() for future in waiting)
         process.send_signal(signal.SIGTERM)
         assert [future.result(SECONDS)[0] for future in waiting] == [200] * 4

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ pytest.importorskip("fastapi", reason="needs nmt[serve]")
 from fastapi.testclient import TestClient
 
 from nmt.extras.serve import downloads
-from nmt.extras.serve.answers import Batcher, QueueFullError, ServedRun
+from nmt.extras.serve.answers import ServedRun
 from nmt.extras.serve.downloads import translated_name
 from nmt.extras.serve.schemas import TranslateAnswer
 from tests.extras.serve.conftest import Gate, until
@@ -61,31 +60,14 @@ def test_requests_of_others_come_between_the_parts_of_a_file(
     with ThreadPoolExecutor(2) as pool:
         document = pool.submit(upload, client, "a.txt", f"{DOG}\n" * 100)
         until(lambda: gate.started)
-        other = pool.submit(translations, client, KING)
+        other = pool.submit(client.post, "/translate", json={"q": KING, "prefix": "Der"})
         until(lambda: client.get("/health").json()["waiting"])
         gate.open()
         document.result()
         other.result()
-    names = [type(task).__name__ for task in gate.tasks]
-    assert sorted(names) == ["MarkedTask"] * 4 + ["TranslateTask"]
-    assert names[-1] == "MarkedTask"
-
-
-@pytest.mark.parametrize(("full", "status"), [({1}, 503), ({2, 3}, 200)])
-def test_only_the_first_part_of_a_file_is_refused(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch, full: set[int], status: int
-) -> None:
-    """The others wait until the queue has room."""
-    numbers, submit = count(1), Batcher.submit
-
-    def sometimes_full(batcher: Batcher, *arguments: Any) -> Any:
-        if next(numbers) in full:
-            raise QueueFullError("the queue is full")
-        return submit(batcher, *arguments)
-
-    monkeypatch.setattr(Batcher, "submit", sometimes_full)
-    response = client.post("/translate_file", files={"file": ("a.txt", f"{DOG}\n" * 64)})
-    assert response.status_code == status
+    prefixes = [task.prefix for task in gate.tasks]
+    assert sorted(prefixes) == ["", "", "", "", "Der"]
+    assert prefixes[-1] == ""
 
 
 def test_a_defect_is_an_error_in_json(
@@ -218,7 +200,7 @@ def test_details_of_each_sentence(client: TestClient) -> None:
     assert line["translations"][0]["text"] == f"{dog[0]['text']} {king[0]['text']}"
 
 
-def test_a_very_long_line_has_words_in_its_sentences(
+def test_a_very_long_line_has_attention_in_its_sentences(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fields = {"q": f"{DOG} {KING}", "details": True, "alternatives": 1}
@@ -229,7 +211,7 @@ def test_a_very_long_line_has_words_in_its_sentences(
     (line,) = answer["lines"]
     assert line["sentences"] == expected["sentences"]
     for translation, whole in zip(line["translations"], expected["translations"], strict=True):
-        assert translation == {**whole, "words": [], "attention": None, "alignment": []}
+        assert translation == {**whole, "attention": None}
 
 
 def test_a_line_that_is_too_long(client: TestClient) -> None:

@@ -1,5 +1,6 @@
 """The API as LibreTranslate's clients use it: forms, languages, detection."""
 
+import asyncio
 import base64
 import http.client
 import json
@@ -16,6 +17,7 @@ pytest.importorskip("fastapi", reason="needs nmt[serve]")
 from fastapi.testclient import TestClient
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from starlette.requests import Request
 
 from nmt.extras.serve.answers import ServedRun
 from nmt.extras.serve.guard import form_fields
@@ -75,14 +77,12 @@ def test_lines_of_a_form_end_as_in_forms(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("kind", "body", "status", "text"),
     [
-        (FORM, b"q=%ff", 400, "the body is no form in UTF-8, as its Content-Type says"),
-        (FORM, b"a=&" * 2000, 400, "the body is no form in UTF-8, as its Content-Type says"),
         (FORM, b"x=a&q=b", 422, "x: Extra inputs are not permitted"),
         (FORM, b"target=de", 422, "q: Field required"),
         (FORM, b'{"q": "a"}', 422, "the body must be a JSON object, sent as application/json"),
-        ("multipart/form-data", b"--x\r\n", 400, "the body is no form in UTF-8"),
-        ("multipart/form-data; boundary=x", b"--x\r\n\r\nq", 400, "the body is no form in UTF-8"),
-        ("multipart/form-data; boundary=x", b"", 400, "the body is no form in UTF-8"),
+        ("multipart/form-data", b"--x\r\n", 400, "Missing boundary in multipart."),
+        ("multipart/form-data; boundary=x", b"--x\r\n\r\nq", 400, "The Content-Disposition"),
+        ("multipart/form-data; boundary=x", b"", 422, "q: Field required"),
     ],
 )
 def test_invalid_forms(client: TestClient, kind: str, body: bytes, status: int, text: str) -> None:
@@ -95,7 +95,13 @@ def test_invalid_forms(client: TestClient, kind: str, body: bytes, status: int, 
 def test_a_file_stays_as_it_is(content: bytes, text: str) -> None:
     assume(b"--=x" not in content + text.encode())
     form = multipart(file=("Grüße; a.docx", content), source=text)
-    fields = form_fields(form["headers"]["content-type"], form["content"])
+    headers = [(b"content-type", form["headers"]["content-type"].encode())]
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": form["content"]}
+
+    request = Request({"type": "http", "query_string": b"", "headers": headers}, receive)
+    fields = asyncio.run(form_fields(request, len(form["content"])))
     assert base64.b64decode(fields.pop("file")) == content
     assert fields == {"name": "Grüße; a.docx", "source": text}
 
