@@ -49,6 +49,8 @@ PATTERNS = [
         ("emoji", "[\U0001f000-\U0001faff\u2600-\u27bf]"),
     )
 ]
+# Takes the next value of a program, so their order stays; %(name)s, %1$s and {0} may move.
+NEXT_VALUE = re.compile(r"%[-+#0]*[\d*]*(?:\.\d+)?[hlqjzt]*[diouxXeEfFgGcrsp@]|\{(?::[^\s{}]*)?\}")
 # {n, plural, one {day} other {days}}: the words in the inner braces are text.
 _PLURAL = re.compile(r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,")
 _BRANCH = re.compile(r"(?<=\w)\s*\{[^{}]*\}")
@@ -71,19 +73,20 @@ class Difference:
         kind: placeholder, tag, entity, address, name, file, emoji or number.
         text: as it is written; of a tag without its attributes.
         start: where it begins: if it is missing, in the source, or else in the translation.
-        problem: whether it is missing in the translation, is there once too often, or ("misplaced",
-            of tags) closes what is not open.
+        problem: whether it is missing in the translation, is there once too often, ("misplaced", of
+            tags) closes what is not open, or ("moved") is not in the order of the source.
     """
 
     kind: str
     text: str
     start: int
-    problem: Literal["missing", "extra", "misplaced"] = "missing"
+    problem: Literal["missing", "extra", "misplaced", "moved"] = "missing"
 
 
 def differences(source: str, translation: str) -> list[Difference]:
     """What a translation lacks of the placeholders, tags, addresses and numbers of its source; then
-    what it has too many; if it is nothing of these, the tags that are not well-formed.
+    what it has too many; if it is nothing of these, the first placeholder that takes the value of
+    another one, or the tags that are not well-formed.
 
     Numbers are compared by their digits: "1,250" may become "1.250", and the parts of a date may
     change places. Whole numbers up to `MAX_WORD` may become words. The translation may have other
@@ -100,6 +103,8 @@ def differences(source: str, translation: str) -> list[Difference]:
         )
     if missing or extra:
         return _outer(missing) + _outer(extra)
+    if moved := _moved(wanted, found):
+        return moved
     return [] if _misplaced_tags(source) else _misplaced_tags(translation)
 
 
@@ -128,6 +133,29 @@ def _beyond(
     for key, matches in found.items():
         for match in matches[len(other.get(key, ())) :]:
             yield key[0], f"{match.group()}{'>' if key[0] == 'tag' else ''}", match.start()
+
+
+def _moved(
+    wanted: Mapping[tuple[str, str], Sequence[re.Match[str]]],
+    found: Mapping[tuple[str, str], Sequence[re.Match[str]]],
+) -> list[Difference]:
+    """The first of the placeholders that take the next value that differs from the source's."""
+    expected, own = (
+        sorted(
+            (match.start(), match.group())
+            for matches in each.values()
+            for match in matches
+            if NEXT_VALUE.fullmatch(match.group())
+        )
+        for each in (wanted, found)
+    )
+    if len(expected) != len(own):  # some have numbers: %2$s
+        return []
+    return [
+        Difference("placeholder", text, start, "moved")
+        for (_, value), (start, text) in zip(expected, own, strict=True)
+        if value != text
+    ][:1]
 
 
 def _outer(found: Sequence[Difference]) -> list[Difference]:

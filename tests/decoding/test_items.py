@@ -23,6 +23,7 @@ from nmt.decoding.items import differences, keeps_items
         ("12 500 houses", "12.500 Häuser"),
         ("on 3/14/2027", "am 14.3.2027"),
         ("three of 12", "3 von zwölf"),
+        ("%d of %s", "%2$s (%1$d)"),
         ("3.5 km/h and/or 25 %", "25 % und/oder 3,5 km/h"),
         ("Save ~/a/list.txt and C:\\list.txt", "C:\\list.txt und ~/a/list.txt sichern"),
         ("It is e.g. a bus, i.e. big.", "Das ist z.B. ein Bus, d.h. groß."),
@@ -53,6 +54,8 @@ def test_kept(source: str, translation: str) -> None:
     [
         ("Delete {name}?", "{Name} löschen?"),
         ("Delete it?", "{name} löschen?"),
+        ("%d of %s", "%s: %d"),
+        ("{:.1f} and {}", "{} und {:.1f}"),
         ("Go to example.com.", "Geh."),
         ("Dear [NAME]", "Lieber Name"),
         ("Dear %NAME%", "Lieber"),

@@ -20,6 +20,7 @@ _PROBLEMS = {
     "missing": "{} is missing",
     "extra": "{} is not in the source",
     "misplaced": "{} closes a tag that is not open",
+    "moved": "{} takes the value of another placeholder: the order differs",
 }
 
 

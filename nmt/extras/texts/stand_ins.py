@@ -119,7 +119,11 @@ def edits_to_one(
         kept = max(spans, key=lambda span: weights[_inside(words.target, span)].max())
         edits.append(Edit(*kept, stand_in.target))
         edits += [
-            Edit(start - text[:start].endswith(" "), end, "")
+            Edit(
+                start - text[:start].endswith(" "),
+                end + (start == 0 and text[end : end + 1] == " "),
+                "",
+            )
             for start, end in spans
             if (start, end) != kept
         ]
@@ -138,7 +142,7 @@ def _insertion(
     """
     if not free:
         end = words.target[-1][1] if words.target else 0
-        return Edit(end, end, f" {word}")
+        return Edit(end, end, f" {word}" if end else word)
     if words.weights.any():
         index = max(free, key=weights.__getitem__)
     else:  # without attention: after the same share of the words

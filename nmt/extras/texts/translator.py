@@ -9,6 +9,7 @@ from typing import Self
 from nmt.decoding.alignment import written_tokens
 from nmt.decoding.batch_runner import TextError
 from nmt.decoding.frequencies import WordFrequencies
+from nmt.decoding.items import NEXT_VALUE
 from nmt.decoding.translator import Translation, Translator, check_n_best, copy_of
 from nmt.extras.texts.capitals import is_upper, usual_case
 from nmt.extras.texts.confidence import marked_for_reading
@@ -300,14 +301,16 @@ class TextTranslator(Translator):
             weights = word_weights(translation, self.tokenizers)
         sources = [Edit.of(mark) for mark in reading.marks]
         targets = [Edit.of(mark) for mark in project(reading.marks, translation, weights)]
-        for item, word, place in zip(
-            sentence.passage.items, stand_ins, reading.places, strict=True
-        ):
-            written = sentence.passage.text[item.start : item.end]
-            sources.append(Edit(*place, written, item.mark))
-            end = len(translation.text)
-            found = [*word.places(translation.text), (end, end)]
-            targets.append(Edit(*found[0], written, item.mark))
+        items = sentence.passage.items
+        texts = [sentence.passage.text[item.start : item.end] for item in items]
+        end = len(translation.text)
+        places = [[*word.places(translation.text), (end, end)][0] for word in stand_ins]
+        in_order = [index for index, written in enumerate(texts) if NEXT_VALUE.search(written)]
+        for index, place in zip(in_order, sorted(places[i] for i in in_order), strict=True):
+            places[index] = place
+        for item, written, source, target in zip(items, texts, reading.places, places, strict=True):
+            sources.append(Edit(*source, written, item.mark))
+            targets.append(Edit(*target, written, item.mark))
         marked = apply(translation.text, targets, str.upper if sentence.is_upper else str)
         restored = replace(
             translation,

@@ -182,6 +182,22 @@ def test_a_lost_item_stands_where_attention_was() -> None:
     assert best.warnings == (PLACED,)
 
 
+def test_placeholders_of_the_next_value_keep_their_order() -> None:
+    def exchanges(text: str) -> Sequence[str]:
+        first, second = re.findall("Tom|Boston", text)
+        return [f"In {second} a {first} tree."]
+
+    best = texts(exchanges).translate(["%d of %s", "{:.1f}% of {}", "%(a)s of %(b)s"])
+    assert [each.text for each in best] == [
+        "In %d a %s tree.", "In {:.1f}% a {} tree.", "In %(b)s a %(a)s tree.",
+    ]  # fmt: skip
+
+
+def test_a_lost_item_at_the_start_leaves_no_space() -> None:
+    best = texts(lambda text: [""]).translate(["{a} is here"])[0]
+    assert best.text == "{a}"
+
+
 def test_other_stand_ins_are_tried() -> None:
     translator = texts(lambda text: [text.replace("Tom", "Thomas"), text.replace("Boston", "B")])
     best = translator.translate(["The dog sees {name}."])[0]
