@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from nmt.config.yaml_text import dump
+from nmt.extras.texts import calibrate
 from tests import toy
 from tests.conftest import Run
 from tests.documentation import COMMANDS, ROOT, blocks_of, text_of
@@ -63,6 +64,14 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).parent.mkdir(exist_ok=True)
         text = "".join(f"{line}\n" for line in lines).encode()
         (folder / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    documents = {
+        "README.md": "# The dog\n\nThe *dog* sees the tree.\n",
+        "de.po": 'msgid ""\nmsgstr ""\n\nmsgid "The dog sees."\nmsgstr ""\n',
+        "film.srt": "1\n00:00:01,000 --> 00:00:02,000\nThe dog sees.\n",
+        "terms.tsv": "dog\tHund\n",
+    }
+    for name, text in documents.items():
+        (folder / name).write_text(text, encoding="utf-8")
     toy.write_table(folder / "pairs.tsv", PAIRS)
     toy.write_table(folder / "field.tsv", toy.sentence_pairs())
     return folder
@@ -74,6 +83,7 @@ def test_commands_run(
 ) -> None:
     """In the order of the page: a command may need what an earlier one has written."""
     monkeypatch.chdir(workplace)
+    monkeypatch.setattr(calibrate, "MIN_SENTENCES", 20)
     for _, words in [each for each in COMMANDS if each[0] == page]:
         if re.match(RUNNABLE, " ".join(words) + " "):
             shutil.rmtree("mine", ignore_errors=True)
@@ -88,9 +98,12 @@ def test_commands_run(
 def test_json_keys(workplace: Path, nmt: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The table on the page about translating has each key of the output, and no other."""
     monkeypatch.chdir(workplace)
+    monkeypatch.setattr(calibrate, "MIN_SENTENCES", 20)
+    assert nmt("runs", "calibrate", "runs/a").status == 0
     section = text_of("docs/translate.md").partition("## JSON")[2].partition("\n## ")[0]
     keys = re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`.*?) \|", section, re.M)))
-    output = nmt("translate", "--run", "runs/a", "--json", "--n-best", "2", "The dog sees.").out
+    options = ["--run", "runs/a", "--json", "--n-best", "2", "--least-confidence", "0.5"]
+    output = nmt("translate", *options, "The dog sees. The cat sees.").out
     assert sorted(keys) == sorted(json.loads(output))
 
 

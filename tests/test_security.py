@@ -232,6 +232,7 @@ def test_no_command_runs_code_from_data_nor_does_more_than_it_should(tmp_path: P
     toy.write_table(tmp_path / "pairs.tsv", toy.sentence_pairs())
     config = toy.configure(
         Path("pairs.tsv"),
+        data={"split": {"dev": 200, "test": 20}},
         tokenizer={"kind": "bpe", "size": 60},
         model={"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 8}},
         training={
@@ -245,6 +246,8 @@ def test_no_command_runs_code_from_data_nor_does_more_than_it_should(tmp_path: P
         decoding={"beam": 2, "max_length_ratio": 1},
     )
     (tmp_path / "part.txt").write_text("The dog sees the tree.\n")
+    (tmp_path / "teil").write_text("Der Hund sieht den Baum.\n")
+    (tmp_path / "page.md").write_text("# The dog\n\nThe *dog* sees `code`. The tree sees {0}.\n")
     (tmp_path / "c.yaml").write_text(json.dumps(config.to_dict()), encoding="utf-8")
     train = ["train", "-c", "c.yaml", "-q"]
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -263,6 +266,7 @@ def test_no_command_runs_code_from_data_nor_does_more_than_it_should(tmp_path: P
         ("write", ["evaluate", "runs/toy", "--metric", "chrF"]),
         ("write", ["analyze", "runs/toy", "--split", "dev", "--report", "report"]),
         ("write", ["augment", "data/prepared/toy", "-o", "more", "--forward", "runs/toy", "-q"]),
+        ("write", ["runs", "calibrate", "runs/toy"]),
         ("", ["runs", "check", "runs/toy"]),
         ("", ["runs", "check", "more"]),
         ("write", ["share", "bundle", "runs/toy", "-o", "toy.nmt"]),
@@ -276,6 +280,8 @@ def test_no_command_runs_code_from_data_nor_does_more_than_it_should(tmp_path: P
         ("write connect", ["share", "pull", "owner/toy", "-o", "pulled"]),
         ("", ["translate", "--run", "pulled", SENTENCE]),
         ("", ["translate", "--run", "runs/toy", SENTENCE]),
+        ("write", ["translate", "--run", "runs/toy", "--file", "page.md", "-o", "seite.md"]),
+        ("", ["check", "part.txt", "teil", "--json"]),
         ("", ["translate", "--run", "runs/toy", "--json", "--n-best", "2", SENTENCE]),
         ("write", ["translate-files", "--run", "runs/toy", "--file", "*.txt", "-o", "translated"]),
         ("", ["exported", "exported", SENTENCE]),

@@ -29,10 +29,12 @@ from types import FrameType
 from typing import Any
 
 import huggingface_hub
+import markdown_it
 import matplotlib.pyplot
 import onnxruntime.quantization
 import sacrebleu
 import sentencepiece
+import sentencex
 import spacy
 import torch.onnx
 import torch.optim.swa_utils
@@ -46,10 +48,12 @@ from nmt.extras.export.translate import Translator
 
 LIBRARIES = (
     huggingface_hub,
+    markdown_it,
     matplotlib.pyplot,
     onnxruntime.quantization,
     sacrebleu,
     sentencepiece,
+    sentencex,
     spacy,
     torch.onnx,
     torch.optim.swa_utils,
