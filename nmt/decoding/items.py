@@ -57,6 +57,7 @@ _BRANCH = re.compile(r"(?<=\w)\s*\{[^{}]*\}")
 _WITH_KEY = re.compile(r"[^\W_]+_[^\W_]+")
 _POSITION = re.compile(r"\d+\$")  # of an argument: the order may change
 _TAG = re.compile(r"<(/?)([A-Za-z0-9][\w:.-]*)(?:\s[^<>]*?)?(/?)>")
+_ORDER = re.compile(r"%\d+\$")
 _NUMBER = re.compile(r"\d+(?:[.,:/'’-]\d+)*")
 _DIGITS = re.compile(r"\d{1,1000}")  # Python refuses to read longer ones as a number
 _SEPARATOR = re.compile(r"(?<=\d)[\s.,:/'’-](?=\d)")
@@ -89,13 +90,17 @@ def differences(source: str, translation: str) -> list[Difference]:
     another one, or the tags that are not well-formed.
 
     Numbers are compared by their digits: "1,250" may become "1.250", and the parts of a date may
-    change places. Whole numbers up to `MAX_WORD` may become words. The translation may have other
-    numbers ("two thousand" -> "2000").
+    change places. Whole numbers up to `MAX_WORD` may become words. If the source has no digits at
+    all, the translation may have numbers ("two thousand" -> "2000").
     """
     wanted, found = _find(source), _find(translation)
     missing = [Difference(*each) for each in _beyond(wanted, found)]
-    missing += [Difference("number", *each) for each in _lost_numbers(source, translation)]
+    lost = [Difference("number", *each) for each in _lost_numbers(source, translation)]
+    missing += lost
     extra = [Difference(*each, "extra") for each in _beyond(found, wanted)]
+    if _DIGITS.search(source) and not lost:  # or else it stands for the lost one
+        surplus = _lost_numbers(translation, source, max_word=-1)
+        extra += [Difference("number", *each, "extra") for each in surplus]
     if source.count("_") == translation.count("_") == 1:  # before the key of a menu: "Sna_p to"
         missing, extra = (
             [each for each in both if not _WITH_KEY.fullmatch(each.text)]
@@ -167,25 +172,33 @@ def _outer(found: Sequence[Difference]) -> list[Difference]:
     return outer
 
 
-def _lost_numbers(source: str, translation: str) -> Iterator[tuple[str, int]]:
+def _lost_numbers(
+    source: str, translation: str, max_word: int = MAX_WORD
+) -> Iterator[tuple[str, int]]:
+    """max_word: no whole number up to it is lost."""
+    source, translation = (
+        _ORDER.sub(lambda order: " " * len(order[0]), text) for text in (source, translation)
+    )
     if not (numbers := [*_NUMBER.finditer(source)]):
         return
     translation = unicodedata.normalize("NFKC", translation)
     written, parts = _SEPARATOR.sub("", translation), {*map(int, _DIGITS.findall(translation))}
     if _HALF_DAY.search(source) or _HALF_DAY.search(translation):
         parts |= {(part + 12) % 24 for part in parts if part < 24}
+    has_myriads = _MYRIADS.search(source + translation)
     for match in numbers:
         number = unicodedata.normalize("NFKC", match.group())
         groups = _DIGITS.findall(number)
         digits = "".join(groups)
-        shortest = digits.rstrip("0") if _MYRIADS.search(translation) else digits
+        shortest = digits.rstrip("0") if has_myriads else digits
         if len(groups) == 2 and groups[1] == "00":  # "4:00" may become "4"
             del groups[1]
         lost = [int(group) for group in groups if int(group) not in parts]
         # The month of a date may become a word.
         is_date = len(groups) == 3 and max(map(len, groups)) == 4
-        is_kept = shortest in written or not lost or (is_date and len(lost) == 1 and lost[0] <= 12)
-        is_small = number.isdecimal() and int(groups[0]) <= MAX_WORD
+        is_written = (len(digits) > 2 or has_myriads) and shortest in written
+        is_kept = is_written or not lost or (is_date and len(lost) == 1 and lost[0] <= 12)
+        is_small = number.isdecimal() and int(groups[0]) <= max_word
         if not is_kept and not is_small:
             yield match.group(), match.start()
 

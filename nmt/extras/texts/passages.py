@@ -22,6 +22,7 @@ _HTML += " strong sub sup table td th title tr u ul"
 _KNOWN = {*_WITHOUT_END, *_HTML.split()}
 # Of scripts that write spaces between words.
 _LETTER = re.compile(rf"[^\W{NO_SPACES}]")
+_NUMBER = re.compile(r"(?<![^\W_])\d+(?:[.,:/'’-]\d+)*(?![^\W_])")
 Kind = Literal["open", "close", "empty", "item"]
 
 
@@ -72,6 +73,18 @@ class Passage:
     def has_words(self) -> bool:
         """Whether there are letters outside of items."""
         return has_letters(self.masked(" "))
+
+    def with_numbers(self) -> "Passage":
+        """The same with each number as an item."""
+        taken = [(item.start, item.end) for item in self.items]
+        taken += [(mark.position, mark.position) for mark in self.marks]
+        numbers = (
+            Item(*match.span(), is_number=True)
+            for match in _NUMBER.finditer(self.text)
+            if all(end <= match.start() or match.end() <= start for start, end in taken)
+        )
+        items = sorted([*self.items, *numbers], key=lambda item: item.start)
+        return replace(self, items=tuple(items))
 
     def masked(self, letter: str | None = None) -> str:
         """As long a text, with `letter` at the place of items; or a name for each, and zeros for

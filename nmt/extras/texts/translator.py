@@ -9,7 +9,7 @@ from typing import Self
 from nmt.decoding.alignment import written_tokens
 from nmt.decoding.batch_runner import TextError
 from nmt.decoding.frequencies import WordFrequencies
-from nmt.decoding.items import NEXT_VALUE
+from nmt.decoding.items import NEXT_VALUE, differences
 from nmt.decoding.translator import Translation, Translator, check_n_best, copy_of
 from nmt.extras.texts.capitals import is_upper, usual_case
 from nmt.extras.texts.confidence import marked_for_reading
@@ -102,6 +102,10 @@ class _Reading:
     def n_kept(self, translation: Translation) -> int:
         """How many stand-ins are kept."""
         return sum(each.is_kept(translation.text) for each in self.stand_ins)
+
+    def rank(self, translation: Translation) -> int:
+        """The same, less one if a number is wrong."""
+        return self.n_kept(translation) - has_wrong_number(self.text, translation.text)
 
 
 class TextTranslator(Translator):
@@ -237,12 +241,26 @@ class TextTranslator(Translator):
         for reading, best in zip(simple, self._search(simple, n), strict=True):
             reading.sentence.results = [self._restored(reading, each) for each in best]
         pending = [part for part in to_translate if part.passage.items]
+        self._search_with_items(pending, n)
+        if self.settings.keep is not None:
+            wrong = [
+                part
+                for part in to_translate
+                if has_wrong_number(part.passage.text, part.results[0][0].text)
+            ]
+            for part in wrong:
+                part.passage, part.results = part.passage.with_numbers(), []
+                part.rank = (-1, 0.0)
+            self._search_with_items(wrong, n)
+
+    def _search_with_items(self, pending: Sequence[_Sentence], n: int) -> None:
+        """Set the results of each sentence. Raises: TooLargeError."""
         n_best = min(max(n, N_BEST), self.options.beam) if self.options.search == "beam" else n
         for attempt in range(ATTEMPTS):
             readings = [each for part in pending for each in self._readings(part, attempt)]
             for reading, found in zip(readings, self._search(readings, n_best), strict=True):
-                best = sorted(found, key=reading.n_kept, reverse=True)  # as they were, if equal
-                rank = reading.n_kept(best[0]), best[0].score - reading.handicap
+                best = sorted(found, key=reading.rank, reverse=True)  # as they were, if equal
+                rank = reading.rank(best[0]), best[0].score - reading.handicap
                 if rank > reading.sentence.rank or not reading.sentence.results:
                     reading.sentence.rank = rank
                     reading.sentence.results = [self._restored(reading, each) for each in best[:n]]
@@ -333,6 +351,13 @@ class TextTranslator(Translator):
         if translation.source != text.written:  # a mark stood inside an item
             translation = replace(translation, source=text.written)
         return translation, marked
+
+
+def has_wrong_number(source: str, translation: str) -> bool:
+    """Whether the translation lacks a number, or has one that the source has not."""
+    if not any(map(str.isdecimal, source)):
+        return False
+    return any(each.kind == "number" for each in differences(source, translation))
 
 
 def _edited(

@@ -193,6 +193,18 @@ def test_placeholders_of_the_next_value_keep_their_order() -> None:
     ]  # fmt: skip
 
 
+def test_wrong_small_numbers_are_translated_as_items() -> None:
+    def wrong(text: str) -> Sequence[str]:
+        return [re.sub(r"\b([0-9]|1[0-3])\b", "15", text)]
+
+    lines = ["The dog is 1 of 5.", "In 12 trees, {name}", "<b>Tom</b> sees 13"]
+    for best, line in zip(texts(wrong).translate(lines), lines, strict=True):
+        assert (best.text, best.source, best.warnings) == (line, line, ())
+    assert texts(lambda text: [text.replace("2", "two")]).translate(["2 dogs"])[0].text == (
+        "two dogs"
+    )
+
+
 def test_a_lost_item_at_the_start_leaves_no_space() -> None:
     best = texts(lambda text: [""]).translate(["{a} is here"])[0]
     assert best.text == "{a}"
