@@ -28,6 +28,8 @@ def align(
         threshold: all pairs with at least this weight. None: the source word with the largest
             weight for each output word, or no pair if <eos> has the largest weight.
     """
+    if not translation.has_attention:
+        return []
     src_tokenizer, tgt_tokenizer = tokenizers
     # A word of the source without tokens, of invisible letters, counts.
     words = enumerate(translation.source.split())
@@ -106,18 +108,7 @@ def word_weights(
     in_column = np.equal.outer(np.arange(n_columns + 1), [*columns, n_columns]).astype(
         np.float32
     )  # [source words + 1, S]
-    return mean_weights(attention, in_row, in_column)
-
-
-def mean_weights(
-    attention: NDArray[np.float32], in_row: NDArray[np.float32], in_column: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """Attention [T, S] as [rows, columns]: the sum over a column's tokens, the mean over a row's.
-
-    Args:
-        in_row: [rows, T], the share of each output token that is in each row.
-        in_column: [columns, S], that of each source token in each column.
-    """
-    totals = np.maximum(in_row.sum(1, keepdims=True), np.finfo(np.float32).tiny)
-    means: NDArray[np.float32] = in_row @ attention @ in_column.T / totals
+    means: NDArray[np.float32] = (
+        in_row @ attention @ in_column.T / np.maximum(in_row.sum(1, keepdims=True), 1)
+    )
     return means

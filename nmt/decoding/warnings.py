@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from math import log
 
 from nmt.decoding.forced import ScoredPair
-from nmt.decoding.frequencies import MIN_MARGIN, WordFrequencies
 from nmt.decoding.items import keeps_items
 from nmt.decoding.translator import Translation, WordlessLines, has_letters
 from nmt.decoding.unknown_words import UNKNOWN
 from nmt.text.sentences import END_MARKS, most_sentences, n_sentences
 from nmt.text.tokenizers import Tokenizer
-from nmt.text.vocabulary import Vocabulary
+from nmt.text.vocabulary import UNK, Vocabulary
 
 SOURCE_CUT, OUTPUT_CUT, REPEATING = "source cut", "output cut", "output repeats"
 TARGET_LANGUAGE, ALL_UNKNOWN, MOSTLY_UNKNOWN = (
@@ -53,6 +53,9 @@ DESCRIPTIONS: Mapping[str, str] = {
     UNKNOWN_GIVEN: "a word of the translation is not in the vocabulary and was scored as <unk>",
 }
 
+MIN_TITLE = 4  # words that all begin with a capital letter
+MIN_MARGIN = 1.0  # nats per word by which a text must be more probable in another form
+MIN_CAPITALS = 0.7  # of the letters of a text in capitals
 MAX_CHARACTERS = 400  # of a source, to guess its language
 MIN_WORDS = 3  # of a source, to guess its language
 MIN_TARGET = 0.75  # of the words of a source, for the target language
@@ -66,6 +69,58 @@ def warnings_of_pair(pair: ScoredPair) -> list[str]:
     """Of a given translation: keys of `DESCRIPTIONS`."""
     found = {SOURCE_CUT: pair.src_cut, UNKNOWN_GIVEN: bool(pair.unknown)}
     return [warning for warning, holds in found.items() if holds]
+
+
+class WordFrequencies:
+    """Knows a language by the frequencies of its tokens.
+
+    Args:
+        vocabulary: with the counts of the training data.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary) -> None:
+        self._tokenizer, self._vocabulary = tokenizer, vocabulary
+        self._log_probs = unigram_log_probs(vocabulary.counts)
+
+    def log_probs(self, texts: Sequence[str]) -> list[float]:
+        """Of the tokens of each text, as if each were independent of the others."""
+        all_tokens = self._tokenizer.split_all(texts)
+        return [
+            sum(self._log_probs[index] for index in self._vocabulary.ids(tokens))
+            for tokens in all_tokens
+        ]
+
+    def known(self, text: str) -> list[bool]:
+        """Of each token with letters: whether it is in the vocabulary."""
+        tokens = filter(has_letters, self._tokenizer.split(text))
+        return [token in self._vocabulary for token in tokens]
+
+    def is_in_capitals(self, text: str) -> bool:
+        """Whether a text, or the start of each word, is in capital letters, unlike the training
+        data. Never True for scripts without case, and for acronyms, which lower case makes no more
+        probable.
+        """
+        starts = [next(filter(str.isalpha, word)) for word in text.split() if has_letters(word)]
+        n_words, is_title = len(starts), all(map(str.isupper, starts))
+        n_upper, n_lower = sum(map(str.isupper, text)), sum(map(str.islower, text))
+        is_upper = n_upper >= max(2, MIN_CAPITALS * (n_upper + n_lower))
+        if not is_upper and not (is_title and n_words >= MIN_TITLE):
+            return False
+        if n_words == 1:  # "STOP!", but neither "OK!" nor "NASA"
+            given, lower, capitalized = (
+                self.known(form) == [True] for form in (text, text.lower(), text.capitalize())
+            )
+            return (lower or capitalized) and not given
+        as_lower, as_given = self.log_probs([text.lower(), text])
+        return as_lower - as_given > MIN_MARGIN * n_words
+
+
+def unigram_log_probs(counts: Sequence[int]) -> list[float]:
+    """Of each id, from its count in the training data."""
+    total = max(sum(counts), 1)
+    log_probs = [log(max(count, 0.5) / total) for count in counts]
+    log_probs[UNK] = min(log_probs)  # <unk> may be frequent, but each unknown word is rare
+    return log_probs
 
 
 class WarningChecker:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from math import exp, log
 
 from nmt.data.checks import guess_language
-from nmt.decoding.frequencies import WordFrequencies
+from nmt.decoding.warnings import WordFrequencies
 from nmt.extras.serve.schemas import Detection
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import SPECIALS, Vocabulary

@@ -1,7 +1,7 @@
 """Gives a text in CAPITALS the case that the training data has."""
 
-from nmt.decoding.frequencies import WordFrequencies
 from nmt.decoding.translator import has_letters
+from nmt.decoding.warnings import WordFrequencies
 
 MARGIN = 2.0  # nats: many words begin sentences, and have capital letters as often as not
 

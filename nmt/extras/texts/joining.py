@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from nmt.extras.texts.confidence import of_sentences
 from nmt.extras.texts.marked import Marked
 from nmt.text.tokenizers import SPACE, Tokenizer
 
-MAX_WEIGHTS = 1 << 24  # of attention: 64 MB
+MAX_WEIGHTS = 1 << 22  # of the attention of a text: 16 MB
 Translated = tuple[Translation, Marked]
 
 
@@ -24,17 +23,6 @@ class JoinedTranslation(Translation):
     sentences: tuple[Translation, ...] = ()
 
 
-def join_marked(parts: Sequence[Marked]) -> Marked:
-    """One text of several."""
-    starts = accumulate((len(part.text) for part in parts), initial=0)
-    marks = (
-        replace(mark, position=start + mark.position)
-        for start, part in zip(starts, parts, strict=False)
-        for mark in part.marks
-    )
-    return Marked("".join(part.text for part in parts), tuple(marks))
-
-
 def join(
     source: str,
     parts: Sequence[Translated],
@@ -43,35 +31,37 @@ def join(
 ) -> Translated:
     """The translation of a text of several sentences, and the same with its marks.
 
-    The sentences attend to themselves. The weights of <eos> have one column at the end. A row of
-    <eos> is only there if all sentences are complete; the log-probabilities of the others count
-    with the token before, so that `log_prob` is the sum.
+    The sentences attend to themselves. The weights of <eos> have one column at the end; a text of
+    very many words has no attention. A row of <eos> is only there if all sentences are complete;
+    the log-probabilities of the others count with the token before, so that `log_prob` is the sum.
 
     Args:
         gaps: what stands between two sentences.
     """
+    if not gaps:
+        [(translation, marked)] = parts
+        return replace(translation, source=source), marked
     translations = [translation for translation, _ in parts]
-    pieces = [parts[0][1]]
-    for gap, (_, marked) in zip(gaps, parts[1:], strict=True):
-        pieces += [gap, marked]
-    marked = join_marked(pieces)
+    pieces = [
+        piece for gap, (_, marked) in zip(gaps, parts[1:], strict=True) for piece in (gap, marked)
+    ]
+    marked = Marked.joined([parts[0][1], *pieces])
     is_complete = all(translation.complete for translation in translations)
-    log_probs, replaced, rest, row, column = list[float](), list[Replacement](), 0.0, 0, 0
+    log_probs, replaced, rest, column = list[float](), list[Replacement](), 0.0, 0
     for translation in translations:
-        size = len(translation.tokens)
         for each in translation.replaced:
             shifted = None if each.src_position is None else each.src_position + column
-            replaced.append(replace(each, position=each.position + row, src_position=shifted))
+            position = each.position + len(log_probs)
+            replaced.append(replace(each, position=position, src_position=shifted))
+        size = len(translation.tokens)
         log_probs += translation.token_log_probs[:size]
         rest += sum(translation.token_log_probs[size:])
         if log_probs and translation is not translations[-1]:
             log_probs[-1], rest = log_probs[-1] + rest, 0.0
-        row, column = row + size, column + len(translation.src_tokens)
+        column += len(translation.src_tokens)
     if is_complete:
         log_probs.append(rest)
-    read = None
-    if any(each.read is not None for each in translations):
-        read = " ".join(each.read or each.source for each in translations)
+    is_read = any(each.read is not None for each in translations)
     listed = [
         {"source": each.source, "text": each.text, **of_sentences([each])} for each in translations
     ]
@@ -84,11 +74,11 @@ def join(
             score=sum(each.score for each in translations),
             log_prob=sum(each.log_prob for each in translations),
             token_log_probs=tuple(log_probs),
-            attention=_attention(translations, len(log_probs)),
+            attention=_attention(translations, len(log_probs), column + 1),
             complete=is_complete,
             src_cut=any(each.src_cut for each in translations),
             replaced=tuple(replaced),
-            read=read,
+            read=" ".join(each.read or each.source for each in translations) if is_read else None,
             warnings=tuple(dict.fromkeys(w for each in translations for w in each.warnings)),
             facts={"sentences": listed, **of_sentences(translations)},
             sentences=tuple(translations),
@@ -97,11 +87,12 @@ def join(
     )
 
 
-def _attention(translations: Sequence[Translation], n_rows: int) -> NDArray[np.float32]:
-    """That of the sentences, block by block; none for a text of very many sentences."""
-    n_columns = sum(len(each.src_tokens) for each in translations) + 1
+def _attention(
+    translations: Sequence[Translation], n_rows: int, n_columns: int
+) -> NDArray[np.float32]:
+    """That of the sentences, block by block."""
     if n_rows * n_columns > MAX_WEIGHTS:
-        return np.broadcast_to(np.float32(0), (n_rows, n_columns))
+        return np.zeros((0, 1), np.float32)
     attention = np.zeros((n_rows, n_columns), np.float32)
     row = column = 0
     for translation in translations:

@@ -1,7 +1,17 @@
-"""A text and the markup inside it, apart from each other."""
+"""A text and the markup inside it, apart from each other.
 
-from dataclasses import dataclass
+A translation goes through this package as one `Marked`: what the model reads or writes, and marks
+for all that it does not. A tag stands between two characters; an item covers the word that the
+model reads in its place. `written` puts everything back.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from typing import Literal
+
+Kind = Literal["open", "close", "empty", "item", "number"]
 
 
 @dataclass(frozen=True)
@@ -13,12 +23,19 @@ class Mark:
         written: as it stands in the file, such as `<b>` or `**`.
         kind: `open` and `close` enclose a part of the text, and are nested; `empty` stands between
             two words, such as `<br/>`; `item` takes the place of a word, such as `<x id="1"/>`
-            or code.
+            or code; so does a `number` of a plain line.
+        covered: how many characters of the text it takes the place of.
     """
 
     position: int
     written: str
-    kind: Literal["open", "close", "empty", "item"]
+    kind: Kind
+    covered: int = 0
+
+    @property
+    def end(self) -> int:
+        """The first character after those that it covers."""
+        return self.position + self.covered
 
 
 class Sign(Mark):
@@ -30,8 +47,8 @@ class Marked:
     """A text without its markup.
 
     Attributes:
-        text: as a reader sees it; at the place of a mark of kind `item` there is nothing.
-        marks: in the order in which they are written.
+        text: as a reader sees it; of documents, there is nothing at the place of an `item`.
+        marks: in the order in which they are written; none covers another.
     """
 
     text: str
@@ -40,8 +57,98 @@ class Marked:
     @property
     def written(self) -> str:
         """The text with its marks in it."""
-        parts, position = [], 0
+        return self._filled(lambda mark: (mark.written, False)).text
+
+    @property
+    def items(self) -> list[Mark]:
+        """The marks that cover words."""
+        return [mark for mark in self.marks if mark.covered]
+
+    @property
+    def bare(self) -> str:
+        """The text with spaces in the places of items."""
+        return self._filled(lambda mark: (" " * mark.covered, False)).text
+
+    def outer(self, change: Callable[[str], str] = str) -> "Marked":
+        """As a document has it: signs are text, and marks cover nothing. change: of the text that
+        no mark covers.
+        """
+        return self._filled(
+            lambda mark: (mark.written, False) if isinstance(mark, Sign) else ("", True), change
+        )
+
+    def with_words(self, words: Iterable[str]) -> "Marked":
+        """With other words in the places of items."""
+        filled = iter(words)
+        return self._filled(lambda mark: (next(filled) if mark.covered else "", True))
+
+    def _filled(
+        self, fill: Callable[[Mark], tuple[str, bool]], change: Callable[[str], str] = str
+    ) -> "Marked":
+        """fill: from a mark to what stands in its place, and whether the mark stays over it."""
+        parts, marks, length, position = list[str](), list[Mark](), 0, 0
         for mark in self.marks:
-            parts += [self.text[position : mark.position], mark.written]
-            position = mark.position
-        return "".join([*parts, self.text[position:]])
+            word, stays = fill(mark)
+            between = change(self.text[position : mark.position])
+            if stays:
+                marks.append(replace(mark, position=length + len(between), covered=len(word)))
+            parts += [between, word]
+            length, position = length + len(between) + len(word), mark.end
+        return Marked("".join([*parts, change(self.text[position:])]), tuple(marks))
+
+    def cut(self, borders: Sequence[int]) -> list["Marked"]:
+        """The parts between these characters, of which the last is the end. A mark between two
+        belongs to the first one, unless it opens or covers something.
+        """
+        parts: list[list[Mark]] = [[] for _ in borders[1:]]
+        for mark in self.marks:
+            find = bisect_right if mark.kind == "open" or mark.covered else bisect_left
+            index = min(max(find(borders, mark.position) - 1, 0), len(parts) - 1)
+            parts[index].append(replace(mark, position=mark.position - borders[index]))
+        return [
+            Marked(self.text[start:end], tuple(marks))
+            for (start, end), marks in zip(pairwise(borders), parts, strict=True)
+        ]
+
+    @staticmethod
+    def joined(parts: Sequence["Marked"]) -> "Marked":
+        """One text of several."""
+        starts = accumulate((len(part.text) for part in parts), initial=0)
+        marks = (
+            replace(mark, position=start + mark.position)
+            for start, part in zip(starts, parts, strict=False)
+            for mark in part.marks
+        )
+        return Marked("".join(part.text for part in parts), tuple(marks))
+
+    def tokens(
+        self, tokens: Sequence[str], join: Callable[[Sequence[str]], str]
+    ) -> tuple[str, ...]:
+        """As many tokens as the text was joined from, joined to `written`; some may be empty.
+
+        Places are counted in visible characters: the same in a text, however it is spaced, and in
+        its tokens.
+        """
+        new = [*tokens]
+        visible = [join([token]).replace(" ", "") for token in tokens]
+        ends = [*accumulate(map(len, visible))]
+        counts = [0, *accumulate(not letter.isspace() for letter in self.text)]
+        for mark in reversed(self.marks if ends else ()):
+            start, end = counts[mark.position], counts[mark.end]
+            is_attached = start == end and not self.text[mark.position : mark.position + 1].strip()
+            find = bisect_left if is_attached else bisect_right
+            first = min(find(ends, start), len(new) - 1)
+            for index in range(first, min(bisect_left(ends, end, first), len(new) - 1) + 1):
+                begin = ends[index] - len(visible[index])
+                # After the mark of a space.
+                offset = len(tokens[index]) - len(visible[index]) - begin
+                low, high = max(start, begin) + offset, max(min(end, ends[index]), begin) + offset
+                low = min(low, high) if start != end else low
+                filling = mark.written if index == first else ""
+                new[index] = new[index][:low] + filling + new[index][max(low, high) :]
+        return tuple(new)
+
+
+def in_order(marks: Iterable[Mark]) -> tuple[Mark, ...]:
+    """From left to right; those that cover nothing come first."""
+    return tuple(sorted(marks, key=lambda mark: (mark.position, mark.end)))

@@ -1,10 +1,24 @@
-"""Splits a text into its sentences."""
+"""Splits a text into its sentences, and tells what a word is.
+
+A word has letters or digits, with the signs inside it ("don't", "3.5"); "'s" and every other sign
+are words by themselves.
+"""
 
 import re
 
 from nmt.text.sentences import find_ends
+from nmt.text.tokenizers import WORD_CHARACTERS
 
 WITHOUT_SPACES = {"bo", "dz", "ja", "jpn", "km", "lo", "my", "th", "yue", "zh", "zho", "cmn"}
+
+# Thai, Lao, Tibetan, Burmese, Khmer, Japanese, Chinese
+NO_SPACES = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf"
+NO_SPACES += "\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+# Accents that follow their letter, joiners of letters, and what no reader sees inside a word.
+_INSIDE = "\u0300-\u036f\u00ad\u200b-\u200f\u2060\ufe0f"
+_LETTER = rf"(?:(?![{NO_SPACES}])[{WORD_CHARACTERS}{_INSIDE}])"
+_SIGN = r"(?!['’]s\b)['’-]|(?<=\d)[.,:](?=\d)"
+WORD = re.compile(rf"{_LETTER}+(?:(?:{_SIGN}){_LETTER}+)*|['’]s\b|\S[{_INSIDE}]*")
 
 LINE_FEED = re.compile(r"[^\S\n]*\n([^\S\n]*\n)?\s*(?=\S)")
 

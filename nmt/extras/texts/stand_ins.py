@@ -7,19 +7,19 @@ attention tells where the item belongs.
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from itertools import count
 from operator import itemgetter
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
-from nmt.decoding.translator import Translation, Translator
-from nmt.extras.texts.edits import Edit
-from nmt.extras.texts.passages import Item
-from nmt.extras.texts.words import NO_SPACES, WORD, WordWeights
+from nmt.decoding.items import NEXT_VALUE
+from nmt.decoding.translator import Translator
+from nmt.extras.texts.marked import Mark, Marked, Sign
+from nmt.extras.texts.sentences import NO_SPACES, WORD
+from nmt.extras.texts.words import Range, WordWeights
 from nmt.model.lexical_bias import LexicalBias
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import SPECIALS, UNK
@@ -40,7 +40,7 @@ class StandIn:
     source: str
     target: str
 
-    def places(self, text: str) -> list[tuple[int, int]]:
+    def places(self, text: str) -> list[Range]:
         """Where the translation stands in a text, also with an ending of at most two letters."""
         sign, letter = (r"\d", r"\d") if self.target.isdecimal() else (_SIGN, _LETTER)
         if not self.target.isascii() and self.target.lower() == self.target.upper():
@@ -53,116 +53,91 @@ class StandIn:
         return [text[start:end] for start, end in self.places(text)] == [self.target]
 
 
-class StandIns:
-    """Chooses the stand-ins of items, for a model."""
-
-    def __init__(self, translator: Translator) -> None:
-        self._translator = translator
-
-    @cached_property
-    def _found(self) -> tuple[list[StandIn], list[StandIn]]:
-        """Names and numbers, best first; looked for when a text has items."""
-        return _find(self._translator)
-
-    def choose(self, text: str, items: Sequence[Item], attempt: int) -> list[StandIn]:
-        """A word for each item; no word of the text begins with it. Other attempts choose other
-        words. A number stands for itself at first.
-        """
-        taken = {*WORD.findall(text)}
-        chosen = []
-        for item in items:
-            written = text[item.start : item.end]
-            groups = self._found[:: -1 if item.is_number else 1]
-            free = [
-                [
-                    word
-                    for word in group
-                    if not any(each.startswith((word.source, word.target)) for each in taken)
-                ]
-                for group in groups
-            ]
-            words = free[0] or free[1] or [StandIn(*[f"Tom{len(taken)}"] * 2)]
-            if item.is_number and text.count(written) == 1:
-                words = [StandIn(written, written), *words]
-            chosen.append(words[attempt % len(words)])
-            taken |= {chosen[-1].source, chosen[-1].target}
-        return chosen
-
-
-def edits_to_one(
-    stand_ins: Sequence[StandIn],
-    places: Sequence[tuple[int, int]],
-    translation: Translation,
-    words: WordWeights,
-) -> list[Edit]:
-    """What to change in a translation so that it has each stand-in once. Of several the one with
-    the most attention to the stand-in of the source stays. A missing one takes the place of the
-    word that translates it, or stands beside the word that attends most to it.
+def choose(
+    known: tuple[Sequence[StandIn], Sequence[StandIn]],
+    text: Marked,
+    attempt: int,
+    *,
+    numbers: bool,
+) -> list[StandIn]:
+    """A word for each item; no word of the text begins with it. Other attempts choose other words.
 
     Args:
-        places: of the stand-ins in the source.
+        known: as of `find`.
+        numbers: whether numbers are in the places of numbers; at first, a number that the text has
+            once is in its own place.
     """
-    text, edits = translation.text, list[Edit]()
-    found = [stand_in.places(text) for stand_in in stand_ins]
-    occupied = {word for spans in found for each in spans for word in _inside(words.target, each)}
-    free = [
-        index
-        for index, (start, end) in enumerate(words.target)
-        if index not in occupied and any(map(str.isalnum, text[start:end]))
-    ]
-    for stand_in, place, spans in zip(stand_ins, places, found, strict=True):
-        columns = _inside(words.source, place)
-        weights = words.weights[:, columns].sum(1)
-        if not spans:
-            edits.append(_insertion(stand_in.target, columns, words, weights, free))
-            continue
-        kept = max(spans, key=lambda span: weights[_inside(words.target, span)].max())
-        edits.append(Edit(*kept, stand_in.target))
-        edits += [
-            Edit(
-                start - text[:start].endswith(" "),
-                end + (start == 0 and text[end : end + 1] == " "),
-                "",
-            )
-            for start, end in spans
-            if (start, end) != kept
+    items, words = text.items, {*WORD.findall(text.bare)}
+    counts = Counter(item.written for item in items)
+    further = (StandIn(f"Tom{i}", f"Tom{i}") for i in count(len(words)))
+    names, digits = (
+        [
+            word
+            for word in group
+            if not any(each.startswith((word.source, word.target)) for each in words)
         ]
-    return edits
+        for group in known
+    )
+    chosen: list[StandIn] = []
+    for item in items:
+        is_number = numbers and item.kind == "number"
+        free = (digits if is_number else names) or names or digits
+        if is_number and attempt == 0 and counts[item.written] == 1:
+            chosen.append(StandIn(item.written, item.written))
+        elif free:
+            chosen.append(free.pop(attempt % len(free)))
+        else:
+            chosen.append(next(further))
+    return chosen
 
 
-def _insertion(
-    word: str,
-    columns: Sequence[int],
+def marks_of(
+    items: Sequence[Mark],
+    stand_ins: Sequence[StandIn],
     words: WordWeights,
-    weights: NDArray[np.float32],
-    free: list[int],
-) -> Edit:
-    """Puts in a word. columns: those of its source. weights: of the words of the translation on
-    them. free: words that it may replace, or stand beside; the one that it takes is removed.
+) -> list[Mark]:
+    """The items at their places in a translation, and what to remove so that each is there once. Of
+    several stand-ins the one with the most attention to that of the source stays. A missing one
+    takes the place of the word that translates it, or stands behind the word that attends most to
+    it. Those that take the next value of a program keep their order.
+
+    Args:
+        items: of what the model read. stand_ins: one for each item.
     """
-    if not free:
-        end = words.target[-1][1] if words.target else 0
-        return Edit(end, end, f" {word}" if end else word)
-    if words.weights.any():
-        index = max(free, key=weights.__getitem__)
-    else:  # without attention: after the same share of the words
-        share = min(columns, default=0) / max(len(words.source), 1)
-        index = min(free, key=lambda index: abs(index - share * len(words.target)))
-    free.remove(index)
-    start, end = words.target[index]
-    if weights[index] >= MIN_WEIGHT:
-        return Edit(start, end, word)
-    if words.weights[index].argmax() > max(columns, default=0):
-        return Edit(start, start, f"{word} ")
-    return Edit(end, end, f" {word}")
+    text, surplus, kept = words.target.text, list[Mark](), list[Range]()
+    found = [stand_in.places(text) for stand_in in stand_ins]
+    taken = [place for places in found for place in places]
+    for item, places in zip(items, found, strict=True):
+        first, after = words.source.inside(item.position, item.end)
+        weights = words.weights[:, first:after].sum(1)
+        best = max(
+            places,
+            key=lambda place: weights[slice(*words.target.inside(*place))].max(initial=0),
+            default=None,
+        )
+        if best is None:
+            attention, start, end = words.readers(item.position, item.end, taken)
+            taken.append((start, end))
+            if attention < MIN_WEIGHT:
+                surplus += [Sign(end, " ", "item")] if end else []
+                start = end
+            best = start, end
+        kept.append(best)
+        for start, end in places:
+            if (start, end) != best:  # with a space beside it
+                begin = start - (text[start - 1 : start] == " ")
+                last = end + (start == 0 and text[end : end + 1] == " ")
+                surplus.append(Sign(begin, "", "item", last - begin))
+    moving = [index for index, item in enumerate(items) if NEXT_VALUE.search(item.written)]
+    for index, place in zip(moving, sorted(kept[index] for index in moving), strict=True):
+        kept[index] = place
+    return surplus + [
+        replace(item, position=start, covered=end - start)
+        for item, (start, end) in zip(items, kept, strict=True)
+    ]
 
 
-def _inside(words: Sequence[tuple[int, int]], span: tuple[int, int]) -> list[int]:
-    """The words in which a part of a text is."""
-    return [index for index, (start, end) in enumerate(words) if start < span[1] and end > span[0]]
-
-
-def _find(translator: Translator) -> tuple[list[StandIn], list[StandIn]]:
+def find(translator: Translator) -> tuple[list[StandIn], list[StandIn]]:
     """Names and numbers that the model copies; names, too, that it translates in one way only."""
     src_words, tgt_words = (
         [_word(token, tokenizer) for token in vocabulary]

@@ -4,16 +4,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from nmt.decoding.translator import Translation
 from nmt.extras.texts.marked import Mark
-from nmt.extras.texts.words import WordWeights
+from nmt.extras.texts.words import NEARLY, Range, Words, WordWeights
 from nmt.text.tokenizers import normalize
 
-# A word that reads a word of the source nearly as much as the one that reads it most.
-NEARLY = 0.9
 # Less attention than this: "was" of one language is not "was" of another.
 NO_ATTENTION = 0.1
-Range = tuple[int, int]  # the first and the one after the last
 
 
 @dataclass(eq=False)
@@ -22,40 +18,27 @@ class _Element:
 
     Attributes:
         first, last: None if the element begins or ends in another sentence.
-        span: characters of the source.
-        words, characters: of the translation.
+        span: characters of the source. place: of the translation.
     """
 
     first: Mark | None
     last: Mark | None
     span: Range
     children: list["_Element"] = field(default_factory=list)
-    words: Range = (0, 0)
-    characters: Range = (0, 0)
+    place: Range = (0, 0)
 
 
-def project(
-    marks: Sequence[Mark], translation: Translation, weights: WordWeights
-) -> tuple[Mark, ...]:
-    """The marks of `translation.source`, at their places in `translation.text`.
+def project(marks: Sequence[Mark], words: WordWeights) -> list[Mark]:
+    """The marks of a source, at their places in its translation.
 
     No mark is inside a word, and nested marks stay nested. An element is put around the same words
-    if the translation has them once, else around those whose attention is inside it; without
-    attention, around its share of the words. An empty mark stays beside the word that it touches,
-    or that followed it. An element may begin or end in another sentence.
+    if the translation has them as often, else around those whose attention is inside it. An empty
+    mark stays beside the word that it touches, or that followed it. An element may begin or end in
+    another sentence.
     """
-    root = _tree(marks, len(translation.source))
-    elements = [root]
-    for element in elements:  # parents come before their children
-        elements += element.children
-    finder = _Finder(translation, weights)
-    for element in reversed(elements):
-        element.words = finder.find(element)
-    root.characters = 0, len(translation.text)
-    for element in elements:
-        _separate(element.children, element.words)
-        for child in element.children:
-            child.characters = finder.characters(child, element.characters)
+    finder = _Finder(words)
+    root = _tree(marks, len(words.source.text))
+    root.place = 0, len(words.target.text)
     projected: list[Mark] = []
     rest: list[_Element | Mark] = [root]
     while rest:
@@ -63,13 +46,16 @@ def project(
         if isinstance(part, Mark):
             projected.append(part)
             continue
-        start, end = part.characters
+        for child in part.children:
+            child.place = finder.find(child)
+        finder.separate(part.children, part.place)
+        start, end = part.place
         if part.first is not None:
             projected.append(replace(part.first, position=start))
         if part.last is not None:
             rest.append(replace(part.last, position=end))
-        rest += sorted(part.children, key=lambda child: child.characters)[::-1]
-    return tuple(projected)
+        rest += sorted(part.children, key=lambda child: child.place)[::-1]
+    return projected
 
 
 def _tree(marks: Sequence[Mark], length: int) -> _Element:
@@ -91,114 +77,92 @@ def _tree(marks: Sequence[Mark], length: int) -> _Element:
     return root
 
 
-def _separate(siblings: Sequence[_Element], parent: Range) -> None:
-    """Limits the words of each to what the parent has, and no sibling."""
-    free = [parent]
-
-    def rank(element: _Element) -> tuple[bool, bool, int]:
-        low, high = element.words
-        ends_here = element.first is not None and element.last is not None
-        return low == high, ends_here, high - low
-
-    for element in sorted(siblings, key=rank):
-        low, high = element.words
-        part = max(free, key=lambda part: min(part[1], high) - max(part[0], low))
-        start, end = part
-        low, high = min(max(low, start), end), max(min(high, end), start)
-        element.words = low, high
-        if low < high:
-            free.remove(part)
-            free += [(start, low), (high, end)]
-
-
 class _Finder:
-    """Finds the words of the translation that belong to a part of the source."""
+    """Finds the characters of the translation that belong to a part of the source."""
 
-    def __init__(self, translation: Translation, weights: WordWeights) -> None:
-        self.source, self.text = translation.source, translation.text
-        self.src_words, self.words, self.weights = weights.source, weights.target, weights.weights
-        self.inside = weights.inside
-        self.src_signs = _are_signs(self.source, self.src_words)
-        self.signs = _are_signs(self.text, self.words)
-        self.has_attention = bool(self.weights.any())
+    def __init__(self, words: WordWeights) -> None:
+        self.src_words, self.words, self.weights = words.source, words.target, words.weights
+        self.source, self.text = words.source.text, words.target.text
+        self.src_signs, self.signs = words.source.signs, words.target.signs
 
     def find(self, element: _Element) -> Range:
-        """The words of an element and, at least, those of the elements inside it."""
+        """Where an element begins and ends."""
         start, end = element.span
-        first, after = self.inside(start, end)
+        first, after = self.src_words.inside(start, end)
         if start == end or first >= after:
             place = self._beside(start)
             return place, place
-        ranges = [child.words for child in element.children if child.words[0] < child.words[1]]
-        if element.first is None:
-            ranges.append((0, 0))
-        if element.last is None:
-            ranges.append((len(self.words), len(self.words)))
-        if after - first == len(self.src_words):
-            ranges.append((0, len(self.words)))
-        else:
-            ranges.append(self._same(start, end) or self._aligned(first, after))
-        return min(low for low, _ in ranges), max(high for _, high in ranges)
+        low, high = 0, len(self.text)
+        if after - first < len(self.src_words.spans):
+            low, high = self._same(start, end) or self._aligned(first, after)
+        return (
+            low if element.first is not None else 0,
+            high if element.last is not None else len(self.text),
+        )
 
-    def characters(self, element: _Element, limits: Range) -> Range:
-        """Where an element begins and ends in the translation, within these limits."""
-        low, high = element.words
-        if low < high:
-            return self.words[low][0], self.words[high - 1][1]
-        if low > 0 and (low == len(self.words) or self._touches_left(element.span[0])):
-            place = self.words[low - 1][1]
-        else:
-            place = self.words[low][0] if self.words else 0
-        place = min(max(place, limits[0]), limits[1])
-        return place, place
+    def separate(self, siblings: Sequence[_Element], parent: Range) -> None:
+        """Limits the place of each to what the parent has, and no sibling."""
+        free = [parent]
 
-    def _touches_left(self, position: int) -> bool:
-        """Whether a word ends at this place of the source, and a space follows."""
-        around = self.source[max(position - 1, 0) : position + 1]
-        return len(around) == 2 and not around[0].isspace() and around[1].isspace()
+        def rank(element: _Element) -> tuple[bool, bool, int]:
+            low, high = element.place
+            ends_here = element.first is not None and element.last is not None
+            return low == high, ends_here, high - low
+
+        for element in sorted(siblings, key=rank):
+            low, high = element.place
+            part = max(free, key=lambda part: min(part[1], high) - max(part[0], low))
+            start, end = part
+            low, high = min(max(low, start), end), max(min(high, end), start)
+            element.place = low, high
+            if low < high:
+                free.remove(part)
+                # Without spaces at their ends.
+            low = start + len(self.text[start:low].rstrip())
+            high = end - len(self.text[high:end].lstrip())
+            free += [(start, low), (high, end)]
 
     def _beside(self, position: int) -> int:
-        """The word of the translation before which an empty mark belongs."""
-        following = self.inside(position, position)[0]
-        if following in (0, len(self.src_words)):
-            return len(self.words) if following else 0
-        word = following - self._touches_left(position)
-        low, high = self._same(*self.src_words[word]) or self._aligned(word, word + 1)
+        """Where an empty mark belongs: after a word that it touches, if a space follows; or before
+        the word that follows.
+        """
+        following = self.src_words.inside(position, position)[0]
+        if following in (0, len(self.src_words.spans)) or not self.words.spans:
+            return len(self.text) if following else 0
+        around = self.source[position - 1 : position + 1]
+        word = following - (not around[0].isspace() and around[1:].isspace())
+        low, high = self._same(*self.src_words.spans[word]) or self._aligned(word, word + 1)
         return low if word == following else high
 
     def _same(self, start: int, end: int) -> Range | None:
-        """The same words, if the translation has them once, or as often as the source."""
-        wanted, inside = normalize(self.source[start:end]), self.inside(start, end)
-        found = _occurrences(wanted, self.text, self.words)
-        sources = _occurrences(wanted, self.source, self.src_words)
-        if len(found) == 1:
-            place = found[0]
-        elif len(found) == len(sources) and inside in sources:
-            place = found[sources.index(inside)]
-        else:
+        """The same words, if the translation has them as often as the source."""
+        wanted = normalize(self.source[start:end])
+        found = _occurrences(wanted, self.words)
+        sources = _occurrences(wanted, self.src_words)
+        if len(found) != len(sources) or (start, end) not in sources:
             return None
-        attention = self.weights[slice(*place), slice(*inside)].sum(1).max()
-        is_other = self.has_attention and wanted.islower() and attention < NO_ATTENTION
-        return None if is_other else place
+        place = found[sources.index((start, end))]
+        rows, columns = self.words.inside(*place), self.src_words.inside(start, end)
+        attention = self.weights[slice(*rows), slice(*columns)].sum(1).max()
+        return None if wanted.islower() and attention < NO_ATTENTION else place
 
     def _aligned(self, first: int, after: int) -> Range:
-        """The words that belong to words of the source by attention; signs at the ends, too."""
-        n, n_source = len(self.words), len(self.src_words)
-        if not self.has_attention:
-            low = round(first * n / n_source)
-            return low, min(max(round(after * n / n_source), low + 1), n)
+        """What belongs to words of the source by attention; signs at the ends, too."""
         columns = [word for word in range(first, after) if not self.src_signs[word]]
-        rows = [word for word in range(n) if columns and not self.signs[word]] or [*range(n)]
-        low, high = self._attending(rows, columns or [*range(first, after)])
+        rows = [word for word, is_sign in enumerate(self.signs) if columns and not is_sign]
+        rows, columns = rows or [*range(len(self.words.spans))], columns or [*range(first, after)]
+        if not rows:
+            return 0, 0
+        low, high = self._attending(rows, columns)
         for word in range(first, after):
             if not (self.src_signs[word] and low > 0 and self.signs[low - 1]):
                 break
             low -= 1
         for word in range(after - 1, first - 1, -1):
-            if not (self.src_signs[word] and high < n and self.signs[high]):
+            if not (self.src_signs[word] and high < len(self.words.spans) and self.signs[high]):
                 break
             high += 1
-        return low, high
+        return self.words.spans[low][0], self.words.spans[high - 1][1]
 
     def _attending(self, rows: Sequence[int], columns: Sequence[int]) -> Range:
         """Of the words `rows`, the first and the one after the last that belong to `columns`."""
@@ -217,16 +181,8 @@ class _Finder:
         return low, high
 
 
-def _occurrences(wanted: str, text: str, words: Sequence[Range]) -> list[Range]:
+def _occurrences(wanted: str, words: Words) -> list[Range]:
     """Where a text has the same words."""
-    starts = {start: index for index, (start, _) in enumerate(words)}
-    ends = {end: index + 1 for index, (_, end) in enumerate(words)}
-    return [
-        (starts[match.start()], ends[match.end()])
-        for match in re.finditer(re.escape(wanted), text)
-        if match.start() in starts and match.end() in ends
-    ]
-
-
-def _are_signs(text: str, words: Sequence[Range]) -> list[bool]:
-    return [not any(map(str.isalnum, text[start:end])) for start, end in words]
+    starts, ends = {start for start, _ in words.spans}, {end for _, end in words.spans}
+    found = (match.span() for match in re.finditer(re.escape(wanted), words.text))
+    return [(start, end) for start, end in found if start in starts and end in ends]

@@ -1,28 +1,34 @@
 """Translates texts: splits them into sentences, protects what must stay, and joins the results."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import pairwise
-from typing import Self
 
 from nmt.decoding.alignment import written_tokens
 from nmt.decoding.batch_runner import TextError
-from nmt.decoding.frequencies import WordFrequencies
-from nmt.decoding.items import NEXT_VALUE, differences
-from nmt.decoding.translator import Translation, Translator, check_n_best, copy_of
+from nmt.decoding.items import differences
+from nmt.decoding.translator import (
+    Translation,
+    Translator,
+    check_n_best,
+    copy_of,
+    has_letters,
+)
+from nmt.decoding.warnings import WordFrequencies
+from nmt.extras.texts import stand_ins
 from nmt.extras.texts.capitals import is_upper, usual_case
 from nmt.extras.texts.confidence import marked_for_reading
-from nmt.extras.texts.edits import Edit, apply, apply_to_tokens
 from nmt.extras.texts.glossary import Glossary
+from nmt.extras.texts.items import with_numbers, without_signs
 from nmt.extras.texts.joining import Translated, join
-from nmt.extras.texts.marked import Marked
-from nmt.extras.texts.passages import Passage, passage_of
+from nmt.extras.texts.marked import Mark, Marked, in_order
 from nmt.extras.texts.sentences import sentences, writes_spaces
-from nmt.extras.texts.stand_ins import StandIn, StandIns, edits_to_one
 from nmt.extras.texts.tags import project
-from nmt.extras.texts.words import word_weights
-from nmt.text.tokenizers import Tokenizer
+from nmt.extras.texts.terms import translate_with_terms
+from nmt.extras.texts.words import WordWeights
 
 N_BEST = 5  # hypotheses of which one may have all stand-ins
 ATTEMPTS = 3  # with other stand-ins
@@ -53,59 +59,39 @@ class _Sentence:
     """A sentence on its way.
 
     Attributes:
-        number: of its text.
-        passage: its text, items and tags. usual: the text in its usual case.
-        is_upper: whether to write the translation in capitals.
+        number: of its text. source: with marks, and words in the places of items.
+        usual: the same in its usual case. is_upper: whether to write the translation in capitals.
         results: its translations, best first. rank: of the best one, among attempts.
     """
 
     number: int
-    passage: Passage
-    usual: str
+    source: Marked
+    usual: Marked
     is_upper: bool
     results: list[Translated] = field(default_factory=list)
     rank: tuple[int, float] = (-1, 0.0)
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether the model reads it as it is given."""
-        return self.passage.is_plain and self.usual == self.passage.text
 
-
+@dataclass(frozen=True)
 class _Reading:
-    """What the model reads of a sentence: words in the places of its items, and no tags.
+    """What the model reads of a sentence, with the words in the places of its items.
 
-    Attributes:
-        text: without tags. stand_ins: the words. places: theirs, in `text`. marks: the tags.
-        handicap: by how much its translation must be better than others.
+    handicap: by how much its translation must be better than others.
     """
 
-    def __init__(
-        self, sentence: _Sentence, stand_ins: Sequence[StandIn] = (), handicap: float = 0.0
-    ) -> None:
-        self.sentence, self.stand_ins, self.handicap = sentence, stand_ins, handicap
-        edits = [
-            Edit(item.start, item.end, stand_in.source)
-            for item, stand_in in zip(sentence.passage.items, stand_ins, strict=True)
-        ]
-
-        def moved(place: int) -> int:
-            before = [edit for edit in edits if edit.end <= place]
-            return place + sum(len(edit.written) - edit.end + edit.start for edit in before)
-
-        self.text = apply(sentence.usual, edits).text
-        self.places = [(moved(edit.start), moved(edit.end)) for edit in edits]
-        self.marks = [
-            replace(mark, position=moved(mark.position)) for mark in sentence.passage.marks
-        ]
+    sentence: _Sentence
+    text: Marked
+    stand_ins: Sequence[stand_ins.StandIn]
+    handicap: float = 0.0
 
     def n_kept(self, translation: Translation) -> int:
         """How many stand-ins are kept."""
         return sum(each.is_kept(translation.text) for each in self.stand_ins)
 
     def rank(self, translation: Translation) -> int:
-        """The same, less one if a number is wrong."""
-        return self.n_kept(translation) - has_wrong_number(self.text, translation.text)
+        """The same, less one if a number is wrong; 0 without items."""
+        is_wrong = self.stand_ins and has_wrong_number(self.text.text, translation.text)
+        return self.n_kept(translation) - bool(is_wrong)
 
 
 class TextTranslator(Translator):
@@ -115,15 +101,10 @@ class TextTranslator(Translator):
         sentences: translates them.
         settings: how to treat texts.
         glossary: terms that must be translated as it says.
-        known: of the same model; what it knows of words is taken over.
     """
 
     def __init__(
-        self,
-        sentences: Translator,
-        settings: Settings,
-        glossary: Glossary | None = None,
-        known: "TextTranslator | None" = None,
+        self, sentences: Translator, settings: Settings, glossary: Glossary | None = None
     ) -> None:
         super().__init__(
             sentences.model,
@@ -135,11 +116,8 @@ class TextTranslator(Translator):
             confidence=sentences.confidence,
         )
         self.sentences, self.settings, self.glossary = sentences, settings, glossary
-        if known is None:
-            self._stand_ins = StandIns(sentences)
-            self._frequencies = WordFrequencies(self.src_tokenizer, self.src_vocabulary)
-        else:
-            self._stand_ins, self._frequencies = known._stand_ins, known._frequencies
+        self._frequencies = WordFrequencies(self.src_tokenizer, self.src_vocabulary)
+        self._stand_ins = cache(lambda: stand_ins.find(sentences))  # when a text has items
 
     @classmethod
     def of(
@@ -148,14 +126,16 @@ class TextTranslator(Translator):
         settings: Settings | None = None,
         *,
         glossary: Glossary | None = None,
-    ) -> Self:
+    ) -> "TextTranslator":
         """The same model, for texts. Of a translator of texts, what is not given stays, and nothing
         is computed again.
         """
         if not isinstance(translator, TextTranslator):
             return cls(translator, settings or Settings(), glossary)
-        settings, glossary = settings or translator.settings, glossary or translator.glossary
-        return cls(translator.sentences, settings, glossary, translator)
+        other = copy(translator)
+        other.settings = settings or translator.settings
+        other.glossary = glossary or translator.glossary
+        return other
 
     def translate_n_best(
         self, texts: Sequence[str], n: int, prefixes: Sequence[str] | None = None
@@ -180,27 +160,26 @@ class TextTranslator(Translator):
 
     def translate_marked_n_best(self, texts: Sequence[Marked], n: int) -> list[list[Translated]]:
         """As `translate_marked`: the n best translations of each text."""
-        all_parts = {}
+        all_parts: dict[Marked, tuple[list[_Sentence], list[Marked]]] = {}
         for number, text in enumerate(texts):
             if text not in all_parts:
-                all_parts[text] = self._parts(number, passage_of(text, self.settings.keep))
+                all_parts[text] = self._parts(number, without_signs(text, self.settings.keep))
         self._search_all([each for parts, _ in all_parts.values() for each in parts], n)
         results = {}
         for text, (parts, gaps) in all_parts.items():
             ranks = range(max(len(each.results) for each in parts))
-            results[text] = [
-                self._joined(text, [each.results[: rank + 1][-1] for each in parts], gaps)
-                for rank in ranks
-            ]
+            ranked = [[each.results[: rank + 1][-1] for each in parts] for rank in ranks]
+            results[text] = [join(text.written, each, gaps, self.tokenizers) for each in ranked]
         return [results[text] for text in texts]
 
-    def _parts(self, number: int, passage: Passage) -> tuple[list[_Sentence], list[Marked]]:
+    def _parts(self, number: int, text: Marked) -> tuple[list[_Sentence], list[Marked]]:
         """The sentences of a text, and what stands between their translations."""
         if not self.settings.split:
-            return [_Sentence(number, passage, passage.text, is_upper=False)], []
-        places = sentences(passage.masked(), self.src_tokenizer.language)
-        parts = [passage.part(*place) for place in places]
-        gaps = [passage.gap(end, start) for (_, end), (start, _) in pairwise(places)]
+            return [_Sentence(number, text, text, is_upper=False)], []
+        places = sentences(text.text, self.src_tokenizer.language)
+        between = [border for (_, end), (start, _) in pairwise(places) for border in (end, start)]
+        pieces = text.cut([0, *between, len(text.text)])
+        parts, gaps = pieces[::2], pieces[1::2]
         if writes_spaces(self.tgt_tokenizer.language):
             # None after a line feed that is written as two signs.
             glued = [any(mark.position == len(part.text) for mark in part.marks) for part in parts]
@@ -215,42 +194,38 @@ class TextTranslator(Translator):
                 else Marked("", tuple(replace(mark, position=0) for mark in gap.marks))
                 for gap in gaps
             ]
-        in_capitals = len(parts) > 1 and self._frequencies.is_in_capitals(passage.masked(" "))
+        in_capitals = len(parts) > 1 and self._frequencies.is_in_capitals(text.bare)
         return [self._sentence(number, part, in_capitals) for part in parts], gaps
 
-    def _sentence(self, number: int, passage: Passage, in_capitals: bool) -> _Sentence:
+    def _sentence(self, number: int, source: Marked, in_capitals: bool) -> _Sentence:
         """in_capitals: whether the whole text is."""
-        words = passage.masked(" ")
-        usual = passage.text
+        usual, words = source, source.bare
         if in_capitals or self._frequencies.is_in_capitals(words):
-            usual = usual_case(passage.text, self._frequencies)
-        return _Sentence(number, passage, usual, usual != passage.text and is_upper(words))
+            usual = replace(source, text=usual_case(source.text, self._frequencies))
+        return _Sentence(number, source, usual, usual != source and is_upper(words))
 
     def _search_all(self, parts: Sequence[_Sentence], n: int) -> None:
         """Set the results of each sentence. Raises: TooLargeError."""
-        copied = [
-            part for part in parts if not part.passage.is_plain and not part.passage.has_words
-        ]
-        for part in copied:
-            written = part.passage.marked.written
-            tokens = self.src_tokenizer.split(written)[: self.options.max_source_tokens]
-            copy = copy_of(written, tokens)
-            part.results = [(copy, part.passage.marked)]
-        to_translate = [part for part in parts if not part.results]
-        simple = [_Reading(part) for part in to_translate if not part.passage.items]
-        for reading, best in zip(simple, self._search(simple, n), strict=True):
-            reading.sentence.results = [self._restored(reading, each) for each in best]
-        pending = [part for part in to_translate if part.passage.items]
+        simple, pending = list[_Sentence](), list[_Sentence]()
+        for part in parts:
+            if part.source.marks and not has_letters(part.source.bare):
+                written = part.source.written
+                tokens = self.src_tokenizer.split(written)[: self.options.max_source_tokens]
+                part.results = [(copy_of(written, tokens), part.source.outer())]
+            else:
+                (pending if part.source.items else simple).append(part)
+        self._search([_Reading(part, part.usual, ()) for part in simple], n, n)
         self._search_with_items(pending, n)
         if self.settings.keep is not None:
             wrong = [
                 part
-                for part in to_translate
-                if has_wrong_number(part.passage.text, part.results[0][0].text)
+                for part in (*simple, *pending)
+                if has_wrong_number(part.source.written, part.results[0][0].text)
             ]
             for part in wrong:
-                part.passage, part.results = part.passage.with_numbers(), []
-                part.rank = (-1, 0.0)
+                part.source = with_numbers(part.source)
+                part.usual = replace(part.usual, marks=part.source.marks)
+                part.results = []
             self._search_with_items(wrong, n)
 
     def _search_with_items(self, pending: Sequence[_Sentence], n: int) -> None:
@@ -258,41 +233,49 @@ class TextTranslator(Translator):
         n_best = min(max(n, N_BEST), self.options.beam) if self.options.search == "beam" else n
         for attempt in range(ATTEMPTS):
             readings = [each for part in pending for each in self._readings(part, attempt)]
-            for reading, found in zip(readings, self._search(readings, n_best), strict=True):
-                best = sorted(found, key=reading.rank, reverse=True)  # as they were, if equal
-                rank = reading.rank(best[0]), best[0].score - reading.handicap
-                if rank > reading.sentence.rank or not reading.sentence.results:
-                    reading.sentence.rank = rank
-                    reading.sentence.results = [self._restored(reading, each) for each in best[:n]]
-            pending = [part for part in pending if part.rank[0] < len(part.passage.items)]
+            self._search(readings, n_best, n)
+            pending = [part for part in pending if part.rank[0] < len(part.source.items)]
 
-    def _readings(self, sentence: _Sentence, attempt: int) -> Iterator[_Reading]:
+    def _readings(self, sentence: _Sentence, attempt: int) -> list[_Reading]:
         """With a name or number for each item; and with a name for each number, too, since it may
         be one: "Tell 007 the news".
         """
-        text, items = sentence.usual, sentence.passage.items
-        yield _Reading(sentence, self._stand_ins.choose(text, items, attempt))
-        if any(item.is_number for item in items):
-            names = [replace(item, is_number=False) for item in items]
-            yield _Reading(sentence, self._stand_ins.choose(text, names, attempt), MARGIN)
+        has_numbers = any(item.kind == "number" for item in sentence.source.items)
+        readings = []
+        for numbers in (True, False) if has_numbers else (False,):
+            words = stand_ins.choose(self._stand_ins(), sentence.usual, attempt, numbers=numbers)
+            text = sentence.usual.with_words(word.source for word in words)
+            handicap = MARGIN if has_numbers and not numbers else 0.0
+            readings.append(_Reading(sentence, text, words, handicap))
+        return readings
 
-    def _search(self, readings: Sequence[_Reading], n: int) -> list[list[Translation]]:
-        """The n best translations of each. Raises: TooLargeError."""
-        texts = [reading.text for reading in readings]
+    def _search(self, readings: Sequence[_Reading], n_best: int, n: int) -> None:
+        """Give each sentence the n best translations of its best reading. Raises: TooLargeError.
+
+        n_best: hypotheses among which one with all stand-ins is looked for.
+        """
+        texts = [reading.text.text for reading in readings]
         try:
             if self.glossary is None:
-                found = self.sentences.translate_n_best(texts, n)
+                found = self.sentences.translate_n_best(texts, n_best)
             else:
                 protected = [
-                    [word for each in reading.stand_ins for word in (each.source, each.target)]
+                    {word for each in reading.stand_ins for word in (each.source, each.target)}
                     for reading in readings
                 ]
-                found = self.glossary.translate(self.sentences, texts, n, protected)
+                found = translate_with_terms(
+                    self.glossary, self.sentences, texts, n_best, protected
+                )
         except TextError as error:
             error.index = readings[error.index].sentence.number
             error.args = (f"text {error.index + 1} {error.reason}",)
             raise
-        return [[*map(self._marked_for_reading, best)] for best in found]
+        for reading, translations in zip(readings, found, strict=True):
+            best = sorted(translations, key=reading.rank, reverse=True)  # as they were, if equal
+            rank = reading.rank(best[0]), best[0].score - reading.handicap
+            if rank > reading.sentence.rank or not reading.sentence.results:
+                reading.sentence.rank = rank
+                reading.sentence.results = [self._restored(reading, each) for each in best[:n]]
 
     def _marked_for_reading(self, translation: Translation) -> Translation:
         least = self.settings.least_confidence
@@ -302,55 +285,32 @@ class TextTranslator(Translator):
 
     def _restored(self, reading: _Reading, translation: Translation) -> Translated:
         """A translation with the items and tags of its source, and in its case."""
-        sentence, stand_ins = reading.sentence, reading.stand_ins
-        if sentence.is_plain:
+        source, read = reading.sentence.source, reading.text
+        translation = self._marked_for_reading(translation)
+        if not read.marks and read == source:
             return translation, Marked(translation.text)
-        src_tokenizer, tgt_tokenizer = self.tokenizers
-        weights = word_weights(translation, self.tokenizers)
-        if reading.n_kept(translation) < len(stand_ins):
-            edits = edits_to_one(stand_ins, reading.places, translation, weights)
-            translation = replace(
+        marks = list[Mark]()
+        if read.marks:
+            weights = WordWeights.of(translation, self.tokenizers)
+            tags = [mark for mark in read.marks if not mark.covered]
+            marks += project(tags, weights)
+            marks += stand_ins.marks_of(read.items, reading.stand_ins, weights)
+        restored = Marked(translation.text, in_order(marks))
+        marked = restored.outer(str.upper if reading.sentence.is_upper else str)
+        is_lost = reading.n_kept(translation) < len(reading.stand_ins)
+        return (
+            replace(
                 translation,
-                text=apply(translation.text, edits).text,
-                tokens=_edited(written_tokens(translation), translation.text, edits, tgt_tokenizer),
+                source=source.written,
+                text=marked.written,
+                src_tokens=read.tokens(translation.src_tokens, self.src_tokenizer.join),
+                tokens=restored.tokens(written_tokens(translation), self.tgt_tokenizer.join),
                 replaced=(),
-                warnings=(*translation.warnings, PLACED),
-            )
-            weights = word_weights(translation, self.tokenizers)
-        sources = [Edit.of(mark) for mark in reading.marks]
-        targets = [Edit.of(mark) for mark in project(reading.marks, translation, weights)]
-        items = sentence.passage.items
-        texts = [sentence.passage.text[item.start : item.end] for item in items]
-        end = len(translation.text)
-        places = [[*word.places(translation.text), (end, end)][0] for word in stand_ins]
-        in_order = [index for index, written in enumerate(texts) if NEXT_VALUE.search(written)]
-        for index, place in zip(in_order, sorted(places[i] for i in in_order), strict=True):
-            places[index] = place
-        for item, written, source, target in zip(items, texts, reading.places, places, strict=True):
-            sources.append(Edit(*source, written, item.mark))
-            targets.append(Edit(*target, written, item.mark))
-        marked = apply(translation.text, targets, str.upper if sentence.is_upper else str)
-        restored = replace(
-            translation,
-            source=sentence.passage.marked.written,
-            text=marked.written,
-            src_tokens=_edited(translation.src_tokens, reading.text, sources, src_tokenizer),
-            tokens=_edited(written_tokens(translation), translation.text, targets, tgt_tokenizer),
-            replaced=(),
-            read=reading.text,
+                read=read.text,
+                warnings=(*translation.warnings, *([PLACED] if is_lost else [])),
+            ),
+            marked,
         )
-        return restored, marked
-
-    def _joined(
-        self, text: Marked, parts: Sequence[Translated], gaps: Sequence[Marked]
-    ) -> Translated:
-        """The translation of a whole text."""
-        if gaps:
-            return join(text.written, parts, gaps, self.tokenizers)
-        [(translation, marked)] = parts
-        if translation.source != text.written:  # a mark stood inside an item
-            translation = replace(translation, source=text.written)
-        return translation, marked
 
 
 def has_wrong_number(source: str, translation: str) -> bool:
@@ -358,9 +318,3 @@ def has_wrong_number(source: str, translation: str) -> bool:
     if not any(map(str.isdecimal, source)):
         return False
     return any(each.kind == "number" for each in differences(source, translation))
-
-
-def _edited(
-    tokens: Sequence[str], text: str, edits: Sequence[Edit], tokenizer: Tokenizer
-) -> tuple[str, ...]:
-    return tuple(apply_to_tokens(tokens, text, edits, tokenizer.join))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.decoding.frequencies import WordFrequencies
+from nmt.decoding.warnings import WordFrequencies
 from nmt.extras.texts.capitals import is_upper, usual_case
 from nmt.text.vocabulary import Vocabulary
 from tests.extras.texts.fakes import WORDS, tokenizer

@@ -1,6 +1,6 @@
 """Terms of a glossary in translations."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import replace
@@ -17,7 +17,8 @@ from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.fast import replace_submodules
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import DataError
-from nmt.extras.texts.glossary import Glossary, TermMatch, missing
+from nmt.extras.texts.glossary import Glossary, Term, missing
+from nmt.extras.texts.terms import translate_with_terms
 from nmt.extras.texts.translator import TextTranslator
 from nmt.model.interface import TranslationModel
 from nmt.model.seq2seq import Seq2Seq
@@ -89,8 +90,18 @@ def texts_of(results: Sequence[Sequence[Translation]]) -> list[str]:
     return [best[0].text for best in results]
 
 
+def translate(
+    glossary: Glossary,
+    translator: Translator,
+    texts: Sequence[str],
+    n: int,
+    protected: Collection[str] = (),
+) -> list[list[Translation]]:
+    return translate_with_terms(glossary, translator, texts, n, [{*protected}] * len(texts))
+
+
 def found(glossary: Glossary, text: str) -> list[tuple[str, str]]:
-    return [(match.of(text), match.target) for match in glossary.terms_in(text)]
+    return [(term.source, term.target) for term in glossary.terms_in(text)]
 
 
 # Reading
@@ -103,8 +114,6 @@ def test_a_file_of_terms(tmp_path: Path) -> None:
     text = "Dogs like New York, a dog too."
     expected = [("Dogs", "Hund"), ("New York", "Neu-York"), ("dog", "Hund")]
     assert found(glossary, text) == expected
-    assert [match.is_inflected for match in glossary.terms_in(text)] == [True, False, False]
-    assert [match.is_inflected for match in glossary.terms_in("A dog’s, dog's dog's")] == [True] * 3
 
 
 @pytest.mark.parametrize(
@@ -145,7 +154,7 @@ def test_terms_of_a_request() -> None:
         ("I", "Am i I?", ["i", "I"]),
         ("York,New York,New York City Hall", "York, New York City, New York City Hall",
          ["York", "New York", "New York City Hall"]),
-        ("New York,York City Hall", "New York City Hall", ["York City Hall"]),
+        ("New York,York City Hall", "New York City Hall", ["New York"]),
         ("C++", "C++ and C", ["C++"]),
         ("Café", "cafe\u0301  CAFÉ", ["cafe\u0301", "CAFÉ"]),
         ("北京", "我们去北京。", ["北京"]),
@@ -174,21 +183,15 @@ def test_terms_are_whole_words(terms: str, text: str, expected: list[str]) -> No
     ],
 )
 def test_what_a_translation_lacks(targets: list[str], text: str, expected: list[str]) -> None:
-    matches = [TermMatch(0, 1, target, False) for target in targets]
+    matches = [Term(0, 1, "", target) for target in targets]
     assert [*missing(matches, text).elements()] == expected
-
-
-def test_an_ending_may_follow_further_forms_alone() -> None:
-    for is_inflected in (False, True):
-        lacking = missing([TermMatch(0, 1, "Hund", is_inflected)], "Hunde", is_exact=True)
-        assert bool(lacking) is not is_inflected
 
 
 # Translating
 
 
 def test_sentences_without_terms_are_translated_as_ever(translator: Translator) -> None:
-    results = Glossary.of({"cat": "Katze", "king": "König"}).translate(translator, TEXTS, 2)
+    results = translate(Glossary.of({"cat": "Katze", "king": "König"}), translator, TEXTS, 2)
     for result, expected in zip(results, translator.translate_n_best(TEXTS, 2), strict=True):
         assert [each.text for each in result] == [each.text for each in expected]
         assert [each.score for each in result] == [each.score for each in expected]
@@ -207,14 +210,14 @@ def test_sentences_without_terms_are_translated_as_ever(translator: Translator) 
 def test_the_lexical_bias_brings_known_words(
     translator: Translator, terms: Mapping[str, str], expected: list[str]
 ) -> None:
-    results = Glossary.of(terms).translate(translator, TEXTS[:2], 1)
+    results = translate(Glossary.of(terms), translator, TEXTS[:2], 1)
     assert texts_of(results) == expected
     assert [best[0].replaced for best in results] == [(), ()]
 
 
 def test_other_words_take_the_place_of_the_aligned_ones(translator: Translator) -> None:
     glossary = Glossary.of({"dog": NEW, "the king": "die Königin"})
-    (best, *_), second, third = glossary.translate(translator, TEXTS, 1)
+    (best, *_), second, third = translate(glossary, translator, TEXTS, 1)
     assert best.text == f"Der {NEW} sieht die Königin."
     assert [(each.position, each.token) for each in best.replaced] == [
         (1, NEW),
@@ -231,7 +234,7 @@ def test_other_words_take_the_place_of_the_aligned_ones(translator: Translator) 
 
 def test_the_first_word_keeps_its_capital(unbiased: Translator) -> None:
     glossary = Glossary.of({"the dog": "mein Haustier"})
-    assert texts_of(glossary.translate(unbiased, TEXTS[:2], 1)) == [
+    assert texts_of(translate(glossary, unbiased, TEXTS[:2], 1)) == [
         "Mein Haustier sieht den König.",
         "Der Mann kennt mein Haustier.",
     ]
@@ -239,39 +242,39 @@ def test_the_first_word_keeps_its_capital(unbiased: Translator) -> None:
 
 def test_a_term_that_occurs_twice(unbiased: Translator) -> None:
     glossary = Glossary.of({"dog": NEW})
-    assert texts_of(glossary.translate(unbiased, ["The dog sees the dog."], 1)) == [
+    assert texts_of(translate(glossary, unbiased, ["The dog sees the dog."], 1)) == [
         f"Der {NEW} sieht den {NEW}."
     ]
 
 
 def test_every_translation_of_an_n_best_list_has_the_term(translator: Translator) -> None:
     for term in ("Baum", NEW):
-        (best,) = Glossary.of({"dog": term}).translate(translator, TEXTS[:1], 3)
+        (best,) = translate(Glossary.of({"dog": term}), translator, TEXTS[:1], 3)
         assert 1 < len(best) <= 3
         assert all(term in each.text for each in best)
 
 
 def test_protected_words_stay(unbiased: Translator) -> None:
     glossary = Glossary.of({"dog": NEW, "king": "Kaiser"})
-    results = glossary.translate(unbiased, TEXTS[:1], 1, protected=[{"dog", "König"}])
+    results = translate(glossary, unbiased, TEXTS[:1], 1, ["dog", "König"])
     assert "Der Hund" in results[0][0].text
     assert "König" in results[0][0].text
     phrases = Glossary.of({"the dog": NEW, "dog sees": NEW, "dog-sees": NEW})
-    results = phrases.translate(unbiased, TEXTS[:1], 1, protected=[{"dog"}])
+    results = translate(phrases, unbiased, TEXTS[:1], 1, ["dog"])
     assert texts_of(results) == PLAIN[:1]
 
 
 def test_a_term_without_a_place_is_named(unbiased: Translator) -> None:
     cut = copy(unbiased)
     cut.options = unbiased.options.model_copy(update={"max_source_tokens": 2})
-    ((best,),) = Glossary.of({"king": "Kaiser"}).translate(cut, TEXTS[:1], 1)
+    ((best,),) = translate(Glossary.of({"king": "Kaiser"}), cut, TEXTS[:1], 1)
     assert best.warnings == ("the glossary's 'Kaiser' for 'king' is missing",)
     assert best.text == cut.translate(TEXTS[:1])[0].text
 
 
 def test_terms_of_a_model_without_capitals_have_none() -> None:
     glossary = Glossary.of({"dog": NEW, "king": "König", "sees": "sieht"})
-    results = glossary.translate(dictionary_translator(lowercase=True), TEXTS[:1], 1)
+    results = translate(glossary, dictionary_translator(lowercase=True), TEXTS[:1], 1)
     assert texts_of(results) == ["den xylotrop sieht den könig."]
 
 
@@ -280,13 +283,13 @@ def test_an_empty_translation_lacks_terms(
 ) -> None:
     empty = Translation(TEXTS[0], src_tokens=("The",))
     monkeypatch.setattr(Translator, "translate_n_best", lambda self, texts, n: [[empty]])
-    ((best,),) = Glossary.of({"dog": NEW}).translate(translator, TEXTS[:1], 1)
+    ((best,),) = translate(Glossary.of({"dog": NEW}), translator, TEXTS[:1], 1)
     assert (best.text, len(best.warnings)) == ("", 1)
 
 
 def test_of_an_ensemble_those_with_a_lexical_bias_know_terms(translator: Translator) -> None:
     both = with_model(translator, Ensemble([translator.model, translator.model]))
-    ((best,),) = Glossary.of({"dog": "Baum"}).translate(both, TEXTS[:1], 1)
+    ((best,),) = translate(Glossary.of({"dog": "Baum"}), both, TEXTS[:1], 1)
     assert (best.text, best.replaced) == ("Der Baum sieht den König.", ())
 
 
@@ -307,7 +310,7 @@ def test_a_translation_that_repeats_the_term_is_not_taken(
         "translate_n_best",
         lambda self, texts, n: [[plain] if self is translator else biased],
     )
-    assert texts_of(Glossary.of({"dog": "Baum"}).translate(translator, TEXTS[:1], 1)) == [expected]
+    assert texts_of(translate(Glossary.of({"dog": "Baum"}), translator, TEXTS[:1], 1)) == [expected]
 
 
 def test_an_error_has_the_number_of_the_text(
@@ -322,17 +325,17 @@ def test_an_error_has_the_number_of_the_text(
 
     monkeypatch.setattr(Translator, "translate_n_best", fail)
     with pytest.raises(TooLargeError) as error:
-        Glossary.of({"river": "Baum"}).translate(translator, TEXTS, 1)
+        translate(Glossary.of({"river": "Baum"}), translator, TEXTS, 1)
     assert error.value.index == 2
 
 
 def test_requests_do_not_change_each_other(translator: Translator) -> None:
     glossaries = [Glossary.of({"dog": target}) for target in ("Baum", "Fluss", "Tag", NEW)]
-    alone = [texts_of(glossary.translate(translator, TEXTS, 1)) for glossary in glossaries]
+    alone = [texts_of(translate(glossary, translator, TEXTS, 1)) for glossary in glossaries]
     assert len({*map(tuple, alone)}) == len(alone)
     with ThreadPoolExecutor(4) as pool:
         together = pool.map(
-            lambda glossary: texts_of(glossary.translate(translator, TEXTS, 1)), glossaries * 5
+            lambda glossary: texts_of(translate(glossary, translator, TEXTS, 1)), glossaries * 5
         )
         assert [*together] == alone * 5
     assert [each.text for each in translator.translate(TEXTS)] == PLAIN

@@ -51,12 +51,16 @@ CASES = [
 ]
 
 
+def parts(text: str, language: str = "en") -> list[str]:
+    return [text[start:end] for start, end in sentences(text, language)]
+
+
 def wrong() -> list[str]:
     """The cases that are split elsewhere."""
     found = []
     for language, case in CASES:
         text = case.replace("|", "" if language in ("ja", "zh") else " ")
-        if [text[start:end] for start, end in sentences(text, language)] != case.split("|"):
+        if parts(text, language) != case.split("|"):
             found.append(case)
     return found
 
@@ -82,8 +86,18 @@ def test_hard_cases_without_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_what_stands_between(text: str, expected: list[str]) -> None:
-    assert [text[start:end] for start, end in sentences(text, "en")] == expected
+    assert parts(text) == expected
 
 
 def test_spaces() -> None:
     assert [*map(writes_spaces, ["zh_TW", "JA", "de", ""])] == [False, False, True, True]
+
+
+def test_lines_are_translated_by_themselves() -> None:
+    assert parts("Usage:\n  - one dog\n\n  %s") == ["Usage:", "- one dog", "%s"]
+    assert parts("I am Tom. You are Ann.\nGood day.") == ["I am Tom.", "You are Ann.", "Good day."]
+
+
+def test_a_sentence_may_have_a_line_feed() -> None:
+    assert parts("The file is\ntoo large.") == ["The file is\ntoo large."]
+    assert parts("the files are\n\ntoo large") == ["the files are", "too large"]

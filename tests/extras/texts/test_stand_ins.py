@@ -2,8 +2,9 @@
 
 import pytest
 
-from nmt.extras.texts.passages import Item
-from nmt.extras.texts.stand_ins import StandIn, StandIns
+from nmt.extras.texts.items import without_signs
+from nmt.extras.texts.marked import Marked
+from nmt.extras.texts.stand_ins import StandIn, choose, find
 from tests.extras.texts.test_glossary import dictionary_translator
 
 
@@ -25,12 +26,18 @@ def test_places(word: str, text: str, expected: list[str]) -> None:
 
 def test_a_model_copies_names_by_its_lexical_bias() -> None:
     """Not "The", which is "the" at the start of a sentence, nor "dog", which is translated."""
-    stand_ins = StandIns(dictionary_translator())
-    [name] = stand_ins.choose("The {x}", [Item(4, 7)], 0)
-    assert name == StandIn("Tom", "Tom")
+    assert chosen("The {x}", 0) == ["Tom"]
 
 
 def test_a_number_stands_for_itself_first() -> None:
-    stand_ins, items = StandIns(dictionary_translator()), [Item(3, 7, is_number=True)]
-    chosen = [stand_ins.choose("In 1984", items, attempt)[0].source for attempt in range(3)]
-    assert chosen == ["1984", "Tom", "1984"]
+    assert [chosen("In 1984", attempt) for attempt in range(2)] == [["1984"], ["Tom"]]
+
+
+def test_more_items_than_the_model_has_names() -> None:
+    assert chosen("{a} and {b} and {c}", 0) == ["Tom", "Tom1", "Tom2"]
+    assert chosen("Tom and {b} and {c}", 1) == ["Tom2", "Tom3"]
+
+
+def chosen(text: str, attempt: int) -> list[str]:
+    known, marked = find(dictionary_translator()), without_signs(Marked(text), ())
+    return [each.source for each in choose(known, marked, attempt, numbers=True)]

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.decoding.translator import Translation
 from nmt.extras.texts.marked import Mark
 from nmt.extras.texts.tags import project
-from nmt.extras.texts.words import WORD, WordWeights
+from nmt.extras.texts.words import Words, WordWeights
+from tests.extras.texts.fakes import tokenizer
 
 
 def parse(written: str) -> tuple[str, list[Mark]]:
@@ -32,18 +32,19 @@ def put(text: str, marks: Sequence[Mark]) -> str:
     return text
 
 
-def spans(text: str) -> list[tuple[int, int]]:
-    return [match.span() for match in WORD.finditer(text)]
+def words_of(text: str) -> Words:
+    return Words(text, (), tokenizer("xx"))
 
 
 def projected(written: str, text: str, links: Sequence[tuple[int, int]] | None = None) -> str:
-    """links: pairs of (source word, target word) with attention; None: there is no attention."""
+    """links: pairs of (source word, target word) with attention; None: the words are in order."""
     source, marks = parse(written)
-    words = spans(source), spans(text)
-    weights = np.zeros((len(words[1]), len(words[0])), np.float32)
-    for column, row in links or []:
+    words = words_of(source), words_of(text)
+    weights = np.zeros((len(words[1].spans), len(words[0].spans)), np.float32)
+    pairs = [(word, word) for word in range(len(words[0].spans))] if links is None else links
+    for column, row in pairs:
         weights[row, column] = 0.5
-    return put(text, project(marks, Translation(source, text), WordWeights(*words, weights)))
+    return put(text, project(marks, WordWeights(*words, weights)))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +69,6 @@ def projected(written: str, text: str, links: Sequence[tuple[int, int]] | None =
         ("<br/>He sleeps <br/>here.<br/>", "<br/>Er schläft <br/>hier.<br/>", [(1, 1), (2, 2)]),
         ("He<fn/> sleeps.", "Er<fn/> schläft.", [(0, 0), (1, 1)]),
         ('He <a id="1"></a>sleeps.', 'Er <a id="1"></a>schläft.', [(0, 0), (1, 1)]),
-        # Without attention: by the share of words.
         ("He <b>sees</b> trees", "Er <b>sieht</b> Bäume", None),
         # Elements of several sentences.
         ("He <b>sleeps.", "Er <b>schläft.", [(0, 0), (1, 1)]),
@@ -87,9 +87,8 @@ def test_a_word_belongs_to_what_reads_it_most() -> None:
     """Though that reads another word even more."""
     source, marks = parse("<b>They are</b> here")
     weights = np.array([[0.9, 0.1, 0], [0, 0.4, 0.6], [0, 0.1, 0.9]], np.float32)
-    words = WordWeights(spans(source), spans("Sie sind hier"), weights)
-    translation = Translation(source, "Sie sind hier")
-    assert put(translation.text, project(marks, translation, words)) == "<b>Sie sind</b> hier"
+    words = WordWeights(words_of(source), words_of("Sie sind hier"), weights)
+    assert put("Sie sind hier", project(marks, words)) == "<b>Sie sind</b> hier"
 
 
 def test_of_elements_that_want_the_same_words_both_stay_nested() -> None:
@@ -123,16 +122,18 @@ def test_marks_are_nested_and_never_inside_a_word(
     sentence: tuple[str, list[Mark]], text: str, seed: int, is_sparse: bool
 ) -> None:
     source, marks = sentence
-    words = spans(source), spans(text)
-    weights = np.random.default_rng(seed).random((len(words[1]), len(words[0])), np.float32)
+    words = words_of(source), words_of(text)
+    weights = np.random.default_rng(seed).random(
+        (len(words[1].spans), len(words[0].spans)), np.float32
+    )
     if is_sparse:
         weights[weights < 0.8] = 0
-    result = project(marks, Translation(source, text), WordWeights(*words, weights))
+    result = project(marks, WordWeights(*words, weights))
     assert sorted(mark.written for mark in result) == sorted(mark.written for mark in marks)
     positions = [mark.position for mark in result]
     assert positions == sorted(positions)
     assert all(0 <= place <= len(text) for place in positions)
-    assert not any(start < place < end for place in positions for start, end in words[1])
+    assert not any(start < place < end for place in positions for start, end in words[1].spans)
     outer = [mark.written for mark in marks if mark.written.startswith("close outer")]
     assert [mark.written for mark in result if mark.written in outer] == outer
     opened: list[str] = []

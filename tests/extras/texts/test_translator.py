@@ -15,9 +15,9 @@ from nmt.decoding.batch_runner import TextError
 from nmt.decoding.translator import Translation
 from nmt.decoding.warnings import CAPITALS, WarningChecker
 from nmt.extras.texts.glossary import Glossary
+from nmt.extras.texts.items import signs
 from nmt.extras.texts.marked import Mark, Marked
 from nmt.extras.texts.options import TextOptions
-from nmt.extras.texts.spans import spans
 from nmt.extras.texts.translator import PLACED, Settings, TextTranslator
 from tests.extras.texts.fakes import FakeTranslator
 
@@ -97,9 +97,8 @@ def confused(text: str) -> list[str]:
 def test_each_item_is_there_as_often_as_in_the_source(words: list[str], n: int) -> None:
     line = " ".join(words)
     for best in CONFUSED.translate_n_best([line], n)[0]:
-        for item in spans(line):
-            written = line[item.start : item.end]
-            assert best.text.count(written) == line.count(written)
+        for item in signs(line):
+            assert best.text.count(item.written) == line.count(item.written)
         assert best.source == line
         columns, rows = best.attention_labels
         assert best.attention.shape == (len(rows), len(columns))

@@ -1,5 +1,6 @@
 """Words of both sides and the attention between them, for all tokenizers."""
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from nmt.config.schema import TokenizerConfig, TokenizerKind
 from nmt.decoding.translator import Translation
 from nmt.decoding.unknown_words import Replacement
-from nmt.extras.texts.words import word_weights
+from nmt.extras.texts.words import WEAK, WordWeights
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, load_tokenizer
 
 TEXTS = ["The dog doesn't sleep.", "The cat sleeps, too!", "Dogs and cats sleep 3.5 hours."]
@@ -34,10 +35,10 @@ def copied(text: str, both: Tokenizer) -> Translation:
 
 
 def words(translation: Translation, both: Tokenizer) -> tuple[list[str], list[str], Any]:
-    found = word_weights(translation, (both, both))
+    found = WordWeights.of(translation, (both, both))
     return (
-        [translation.source[start:end] for start, end in found.source],
-        [translation.text[start:end] for start, end in found.target],
+        [translation.source[start:end] for start, end in found.source.spans],
+        [translation.text[start:end] for start, end in found.target.spans],
         found.weights,
     )
 
@@ -114,8 +115,10 @@ def test_words_after_the_end_of_a_cut_source_have_no_weight() -> None:
 def test_an_empty_text_and_a_model_without_attention() -> None:
     both = tokenizer("words")
     assert words(Translation(" "), both)[:2] == ([], [])
-    zeros = Translation("He", "Er", ("He",), ("Er",), attention=np.zeros((2, 2), np.float32))
-    np.testing.assert_array_equal(words(zeros, both)[2], [[0]])
+    zeros = np.zeros((5, 3), np.float32)
+    given = Translation("He sleeps", "Er schläft ja", ("He", "sleeps"), attention=zeros)
+    weights = words(replace(given, tokens=tuple(given.text.split())), both)[2]
+    np.testing.assert_allclose(weights / WEAK, [[1, 0], [1, 0], [0, 1]])
 
 
 @pytest.mark.parametrize("lowercase", [False, True])

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from nmt.extras.texts.spans import spans
+from nmt.extras.texts.items import signs
 
 
 @pytest.mark.parametrize(
@@ -25,19 +25,23 @@ from nmt.extras.texts.spans import spans
         ("250GB v2.3.1-rc.2 12 500 km", ["number 250GB", "number v2.3.1-rc.2", "number 12 500"]),
         ("the 1990s, 100th, 256x256", ["number 1990", "number 100", "number 256x256"]),
         ("$5.00 and 99.9%", ["number 5.00", "number 99.9"]),
-        ('<a href="x.org">a</a><br/>', ['tag <a href="x.org">', "tag </a>", "tag <br/>"]),
-        ("<input disabled> <0>x</0>", ["tag <input disabled>", "tag <0>", "tag </0>"]),
+        ('<a href="x.org">a</a><br/>', ['open <a href="x.org">', "close </a>", "empty <br/>"]),
+        ("<input disabled> <0>x</0>", ["empty <input disabled>", "open <0>", "close </0>"]),
         ("a < b and c > d, x<y and z>w, <3", []),
-        ("Hi 😀👍! a &amp; b.\\n", ["sign  😀👍", "sign  &amp;", "sign \\n"]),
+        ("Hi 😀👍! a &amp; b.\\n", ["empty  😀👍", "empty  &amp;", "empty \\n"]),
         ("München &uuml; M&uuml;n", ["item &uuml;", "item M&uuml;n"]),
         ("5 %s, 5 %ige", ["item %s"]),
+        (
+            "]1,Inf] Read $t(menu.file) or @:common.name.",
+            ["item ]1,Inf]", "item $t(menu.file)", "item @:common.name"],
+        ),
     ],
 )  # fmt: skip
-def test_spans(text: str, expected: list[str]) -> None:
-    assert [f"{each.kind} {text[each.start : each.end]}" for each in spans(text)] == expected
+def test_signs(text: str, expected: list[str]) -> None:
+    assert [f"{each.kind} {each.written}" for each in signs(text)] == expected
 
 
 def test_further_items() -> None:
     """A part of a word protects the word."""
-    found = spans("the dog Rex sleeps", [re.compile("og [A-Z][a-z]+|e*")])
-    assert [(each.start, each.end) for each in found] == [(0, 3), (4, 11), (12, 18)]
+    found = signs("the dog Rex sleeps", [re.compile("og [A-Z][a-z]+|e*")])
+    assert [(each.position, each.end) for each in found] == [(0, 3), (4, 11), (12, 18)]

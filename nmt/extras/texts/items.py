@@ -1,0 +1,202 @@
+"""Finds what a translation must have unchanged: placeholders, tags, numbers, emoji."""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Literal
+
+from nmt.decoding.items import PATTERNS
+from nmt.extras.texts.marked import Kind, Mark, Marked, Sign, in_order
+from nmt.extras.texts.sentences import NO_SPACES
+
+# Read in the places of items until other words are chosen.
+NAME, NUMBER = "Xxx", "000"
+_EMOJI = "[\U0001f000-\U0001faff\u2600-\u27bf]"
+_VALUE = r"\"[^\"<]*\"|'[^'<]*'|[^\s\"'<>/]+"
+_FLAGS = "checked|controls|disabled|download|hidden|multiple|open|readonly|required|selected"
+_Form = Literal["open", "empty", "item", "number"]
+_FORMS: list[tuple[_Form, str]] = [
+    # Tags; which of them close and which are empty comes later.
+    ("open", r"</[A-Za-z\d][\w:.-]*\s*>"),
+    (
+        "open",
+        rf"<[A-Za-z\d][\w:.-]*(?:\s+(?:[\w:@.-]+\s*=\s*(?:{_VALUE})|(?:{_FLAGS})(?=[\s/>])))*"
+        r"\s*/?>",
+    ),
+    # Emoji, \n as two signs, comments, entities: with the spaces before them.
+    (
+        "empty",
+        rf"(?<!\s)\s*(?:(?:{_EMOJI}[\ufe0f\u200d]*)+|\\[nrt](?![a-z])|<!--.*?-->"
+        r"|&(?:amp|nbsp|quot|apos|[lg]t|hellip|[mn]dash|[lr][ad]quo|copy|reg|#\w+);)",
+    ),
+    # {n, plural, one {# dog} other {# dogs}}
+    (
+        "item",
+        r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,"
+        r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}",
+    ),
+    ("number", r"\d{4}-\d\d-\d\dT[\d:.]+\d(?:Z|[+-]\d\d:?\d\d)?"),
+    ("number", r"(?<!\d)\d+\.\d+\.\d+(?:[.+-]\w+)*"),
+    (
+        "number",
+        r"\d+(?:[.,:/'’-]\d+)+|(?<!\d)\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)|\d{3,}",
+    ),
+]
+_PATTERNS: list[tuple[_Form, re.Pattern[str]]] = [
+    *((kind, re.compile(form)) for kind, form in _FORMS),
+    *(("item", pattern) for kind, pattern in PATTERNS if kind not in ("tag", "emoji")),
+]
+_SMALL = re.compile(r"\d{1,2}[/'’-]\d|\d[/'’-]\d\d")  # "5-6" and "1/2" are left to the model
+_ANY_NUMBER = re.compile(r"(?<![^\W_])\d+(?:[.,:/'’-]\d+)*(?![^\W_])")
+# Most sentences have nothing of all this.
+_HINT = re.compile(rf"\d[\d.,:/'’-]*\d|[{{%<&@#$\\`_/\[]|\w\.\w|{_EMOJI}|[A-Z\d]-\d|\d-[A-Z]")
+# What belongs to an item beside it: "file_%d.txt", "{0}%", "250GB", but not "1990s" and "100th".
+_WORD = r"[A-Za-z\d_\u00c0-\u024f\u0370-\u052f]"
+_BEFORE = re.compile(rf"(?:{_WORD}+=?|[#@])\Z")
+_AFTER = {
+    "item": re.compile(rf"(?:{_WORD}+)?(?:\.[a-z]\w{{0,3}}(?!\w))?(?:%%|%(?!\w))?"),
+    "number": re.compile(rf"(?!(?:s|st|nd|rd|th|er|ers|e|ème)\b)(?:{_WORD}+)?(?:%%)?"),
+}
+MAX_BEFORE = 100  # characters
+_JOINT = re.compile(r"[/:.,|=+~_\\-]?")  # between two items that are one: "{a}/{b}"
+_LETTER = re.compile(rf"[^\W{NO_SPACES}]")  # of scripts that write spaces between words
+_WITHOUT_END = {"br", "hr", "img", "input", "wbr"}
+# Tags whose other half may stand in another line.
+_HTML = (
+    "a b body button code div em font form h1 h2 h3 h4 head html i label li ol option p pre span"
+    " strong sub sup table td th title tr u ul"
+)
+_KNOWN = {*_WITHOUT_END, *_HTML.split()}
+
+
+def signs(text: str, keep: Sequence[re.Pattern[str]] = ()) -> list[Sign]:
+    """What stays as it is, in order, each with the characters that it covers. Numbers have three
+    digits at least, or are decimals, dates or times.
+
+    Args:
+        keep: finds further items.
+    """
+    if not keep and not _HINT.search(text):
+        return []
+    found = [
+        Sign(match.start(), match[0], kind, len(match[0]))
+        for kind, pattern in [*_PATTERNS, *(("item", pattern) for pattern in keep)]
+        for match in pattern.finditer(text)
+        if match[0] and not (kind == "number" and _SMALL.fullmatch(match[0]))
+    ]
+    whole: list[Sign] = []
+    for sign in sorted(found, key=lambda sign: (sign.position, -sign.covered)):
+        if not whole or sign.position >= whole[-1].end:
+            whole.append(sign)
+    last_end = 0
+    following = [*(sign.position for sign in whole), len(text)][1:]
+    for index, end in enumerate(following):
+        whole[index] = _with_neighbors(text, whole[index], last_end, end)
+        last_end = whole[index].end
+    joined = whole[:1]
+    for before, sign in pairwise(whole):
+        are_items = {before.kind, sign.kind} <= {"item", "number"}
+        if are_items and _JOINT.fullmatch(text, before.end, sign.position):
+            kind = sign.kind if joined[-1].kind == "number" else joined[-1].kind
+            joined[-1] = _sign(text, joined[-1].position, sign.end, kind)
+        else:
+            joined.append(sign)
+    return _with_kinds_of_tags(text, joined)
+
+
+def _sign(text: str, start: int, end: int, kind: Kind) -> Sign:
+    return Sign(start, text[start:end], kind, end - start)
+
+
+def _with_neighbors(text: str, sign: Sign, first: int, last: int) -> Sign:
+    """The item and the letters that touch it, between two places."""
+    if sign.kind not in ("item", "number"):
+        return sign
+    before = _BEFORE.search(text, max(first, sign.position - MAX_BEFORE), sign.position)
+    start = sign.position if before is None else before.start()
+    after = _AFTER[sign.kind].match(text, sign.end, last)
+    return _sign(text, start, sign.end if after is None else after.end(), sign.kind)
+
+
+def _with_kinds_of_tags(text: str, found: list[Sign]) -> list[Sign]:
+    """Tags that do not enclose anything are empty, or placeholders: "Type <name> here"."""
+    kinds: list[Kind] = [sign.kind for sign in found]
+    is_open: list[tuple[int, str]] = []
+    n_open: defaultdict[str, int] = defaultdict(int)
+    for index, sign in enumerate(found):
+        if sign.kind != "open":
+            continue
+        name = re.findall(r"[\w:.-]+", sign.written)[0].lower()
+        kinds[index] = "empty"
+        if sign.written[1] == "/":
+            while n_open[name] and kinds[index] == "empty":
+                opening, other = is_open.pop()
+                n_open[other] -= 1
+                if other == name:
+                    kinds[opening], kinds[index] = "open", "close"
+        elif sign.written[-2] != "/" and name not in _WITHOUT_END:
+            is_open.append((index, name))
+            n_open[name] += 1
+    for index, sign in enumerate(found):
+        name = sign.written[1:-1]
+        if sign.kind == "open" and kinds[index] == "empty" and name.isidentifier():
+            before, after = (
+                text[max(sign.position - 1, 0) : sign.position],
+                text[sign.end : sign.end + 1],
+            )
+            if name.lower() not in _KNOWN and not before.strip() and not after.isalnum():
+                kinds[index] = "item"
+    return [replace(sign, kind=kind) for sign, kind in zip(found, kinds, strict=True)]
+
+
+def without_signs(marked: Marked, keep: Sequence[re.Pattern[str]] | None) -> Marked:
+    """A text with its tags taken off, and a word in the place of each item.
+
+    Args:
+        keep: finds further items; with None there are no items but those that are marks.
+    """
+    found = [] if keep is None else signs(marked.text, keep)
+    if not found and not marked.marks:
+        return marked
+    starts, inserted, last = [sign.position for sign in found], list[Mark](), 0
+    for mark in marked.marks:  # none is inside of an item
+        around = found[bisect_left(starts, mark.position) - 1 :][:1] if found else []
+        place = mark.position
+        if around and around[0].position < place < around[0].end:
+            place = around[0].end if mark.kind == "close" else around[0].position
+        last = max(place, last)
+        inserted.append(replace(mark, position=last))
+    parts, marks, length, position = list[str](), list[Mark](), 0, 0
+    for mark in in_order([*inserted, *found]):
+        part, written, word = marked.text[position : mark.position], mark.written, ""
+        position = mark.end
+        following = marked.text[position : position + 1]
+        is_after_item = not part and bool(marks) and marks[-1].covered > 0
+        if mark.kind in ("item", "number"):
+            before = (part or "".join(parts[-1:]))[-1:]
+            touches = is_after_item or _LETTER.match(before) or _LETTER.match(following)
+            if isinstance(mark, Sign) or (written and not touches):
+                word = NUMBER if mark.kind == "number" else NAME
+        elif isinstance(mark, Sign) and mark.kind == "empty" and following.isspace():
+            # Between two spaces: one of them goes with it.
+            stripped = part.rstrip() if length or part.strip() else part
+            written, part = part[len(stripped) :] + written, stripped
+        length += len(part)
+        marks.append(replace(mark, position=length, written=written, covered=len(word)))
+        parts += [part, word]
+        length += len(word)
+    return Marked("".join([*parts, marked.text[position:]]), tuple(marks))
+
+
+def with_numbers(marked: Marked) -> Marked:
+    """The same with each number as an item, those of one digit, too."""
+    places = [mark.position for mark in marked.marks]
+    numbers = [
+        Sign(match.start(), match[0], "number", len(match[0]))
+        for match in _ANY_NUMBER.finditer(marked.bare)
+        if bisect_right(places, match.start()) == bisect_left(places, match.end())
+    ]
+    return replace(marked, marks=in_order([*marked.marks, *numbers]))
