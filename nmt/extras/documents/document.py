@@ -12,8 +12,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.parsers.expat import ErrorString, ExpatError
 
 from nmt.errors import DataError
@@ -24,40 +25,28 @@ from nmt.plugins import Part
 if TYPE_CHECKING:
     from nmt.decoding.translator import Translator
 
-HERE = "nmt.extras.documents"
-# suffixes: of its files. targets: whether its files have both languages. declares: whether a file
-# says in which encoding it is. encoding: of files that are not UTF-8. escapes: how a character
-# that the encoding lacks is written, as `str.encode` names it.
+
+def _part(place: str, *suffixes: str, **traits: Any) -> Part:
+    return Part(f"nmt.extras.documents.{place}", suffixes=suffixes, **traits)
+
+
+# targets: whether the files have both languages. declares: whether a file says in which encoding it
+# is. encoding: of files that are not UTF-8. escapes: how a character that the encoding lacks is
+# written, as `str.encode` names it.
+_XML = {"declares": True, "escapes": "xmlcharrefreplace"}
+_JAVA = {"encoding": "latin-1", "escapes": "backslashreplace"}
 FORMATS = {
-    "txt": Part(f"{HERE}.plain:find", suffixes=(".txt",)),
-    "md": Part(f"{HERE}.markdown:find", suffixes=(".md", ".markdown")),
-    "html": Part(
-        f"{HERE}.html:find",
-        suffixes=(".html", ".htm", ".xhtml"),
-        declares=True,
-        escapes="xmlcharrefreplace",
-    ),
-    "docx": Part(f"{HERE}.docx:DocxDocument", suffixes=(".docx",)),
-    "po": Part(f"{HERE}.po:find", suffixes=(".po", ".pot"), targets=True, declares=True),
-    "xliff": Part(
-        f"{HERE}.xliff:find",
-        suffixes=(".xlf", ".xliff"),
-        targets=True,
-        declares=True,
-        escapes="xmlcharrefreplace",
-    ),
-    "android": Part(
-        f"{HERE}.android:find", suffixes=(".xml",), declares=True, escapes="xmlcharrefreplace"
-    ),
-    "properties": Part(
-        f"{HERE}.properties:find",
-        suffixes=(".properties",),
-        encoding="latin-1",
-        escapes="backslashreplace",
-    ),
-    "json": Part(f"{HERE}.json:find", suffixes=(".json",)),
-    "srt": Part(f"{HERE}.subtitles:find", suffixes=(".srt",)),
-    "vtt": Part(f"{HERE}.subtitles:find", suffixes=(".vtt",)),
+    "txt": _part("plain:find", ".txt"),
+    "md": _part("markdown:find", ".md", ".markdown"),
+    "html": _part("html:find", ".html", ".htm", ".xhtml", **_XML),
+    "docx": _part("docx:DocxDocument", ".docx"),
+    "po": _part("po:find", ".po", ".pot", targets=True, declares=True),
+    "xliff": _part("xliff:find", ".xlf", ".xliff", targets=True, **_XML),
+    "android": _part("android:find", ".xml", **_XML),
+    "properties": _part("properties:find", ".properties", **_JAVA),
+    "json": _part("json:find", ".json"),
+    "srt": _part("subtitles:find", ".srt"),
+    "vtt": _part("subtitles:find", ".vtt"),
 }
 SUFFIXES = {suffix: name for name, part in FORMATS.items() for suffix in part.trait("suffixes")}
 BATCH_SEGMENTS = 256  # translated at once
@@ -107,23 +96,17 @@ class Content:
             names it.
 
     Attributes:
-        text: with line feeds as line ends. Where a file has more lone \\r than \\n, they are
-            line ends, too, as in `nmt.lines.split_lines`.
+        text: with line feeds, where all lines end alike.
     """
 
     def __init__(
         self, raw: str, mark: bytes = b"", encoding: str = "utf-8", escapes: str = "strict"
     ) -> None:
+        self.mark, self.encoding, self.escapes = mark, encoding, escapes
         n_feeds, n_both = raw.count("\n"), raw.count("\r\n")
-        has_returns = raw.rstrip("\r").count("\r") - n_both > n_feeds
-        self.raw, self.mark, self.encoding, self.escapes = raw, mark, encoding, escapes
-        self.text = raw.replace("\r\n", "\n")
-        if has_returns:
-            self.text = self.text.replace("\r", "\n")
-        self._line_end = "\r\n" if n_both > n_feeds / 2 else "\r" if has_returns else "\n"
-        # Positions in the text after which those of the file are larger by one.
-        pairs = enumerate(re.finditer("\r\n", raw))
-        self._pairs = [match.start() - index for index, match in pairs]
+        is_old = not n_feeds and "\r" in raw
+        self._line_end = "\r" if is_old else "\r\n" if n_both == n_feeds > 0 else "\n"
+        self.text = raw.replace(self._line_end, "\n")
 
     @classmethod
     def of_bytes(cls, data: bytes, name: str, part: Part) -> "Content":
@@ -140,8 +123,7 @@ class Content:
         try:
             text = content.decode()
         except UnicodeDecodeError as error:
-            if part.trait("encoding"):
-                encoding = part.trait("encoding")
+            if encoding := part.trait("encoding"):
                 return cls(content.decode(encoding), encoding=encoding, escapes=escapes)
             line = content[: error.start].count(b"\n") + 1
             raise DataError(f"{name}, line {line}: not UTF-8 ({error.reason}); {CONVERT}") from None
@@ -150,14 +132,15 @@ class Content:
             encoding += "-le" if mark.startswith(b"\xff") else "-be"
         return cls(text, mark, encoding)
 
-    def original(self, start: int, end: int) -> str:
-        """What the file has in place of these characters of the text."""
-        start, end = (each + bisect_left(self._pairs, each) for each in (start, end))
-        return self.raw[start:end]
-
-    def with_line_ends(self, text: str) -> str:
-        """A text for the file, with its line ends."""
-        return text.replace("\n", self._line_end)
+    def encode(self, text: str, name: str = "") -> bytes:
+        """A text for the file `name`. Raises: DataError: the encoding lacks a character."""
+        try:
+            return text.replace("\n", self._line_end).encode(self.encoding, self.escapes)
+        except UnicodeEncodeError as error:
+            lacking = text.replace("\n", self._line_end)[error.start]
+            raise DataError(
+                f"{name}: its encoding, {self.encoding}, has no {lacking!r}; save it as UTF-8"
+            ) from None
 
 
 class TextDocument:
@@ -172,7 +155,7 @@ class TextDocument:
     Attributes:
         segments: those to translate. One inside another comes before it.
         lines: the number of the line of each, from 1.
-        skipped: by the reason, the lines of what stays untranslated.
+        remarks: a line for each reason why something stays untranslated.
 
     Raises:
         DataError: a text is too long.
@@ -188,32 +171,26 @@ class TextDocument:
         *,
         fill_all: bool = False,
     ) -> None:
+        from nmt.decoding.warnings import describe
+
         self.name, self.content = name, content
         self.segments: list[Segment] = []
-        self.skipped: dict[str, list[int]] = {}
+        feeds = [match.start() for match in re.finditer("\n", content.text)]
+        skipped: dict[str, list[int]] = {}
         for each in found:
             if isinstance(each, Skipped):
-                line = line_at(content.text, each.start)
-                self.skipped.setdefault(each.reason, []).append(line)
+                skipped.setdefault(each.reason, []).append(bisect_left(feeds, each.start) + 1)
             elif fill_all or each.target in (None, Marked("")):
                 self.segments.append(each)
         self.segments.sort(key=lambda each: (each.end, -each.start))
-        self.lines = self._lines()
+        self.lines = [bisect_left(feeds, each.start) + 1 for each in self.segments]
+        if self.unit != "line":
+            self.lines = [*range(1, len(self.segments) + 1)]
+        self.remarks = [describe(reason, lines, self.unit) for reason, lines in skipped.items()]
         for line, each in zip(self.lines, self.segments, strict=True):
             if len(each.text.text) > MAX_STREAMED_BYTES:
                 limit = f"longer than {MAX_STREAMED_BYTES:,} characters"
                 raise DataError(f"{name}, {self.unit} {line}: a text is {limit}; divide it")
-
-    def _lines(self) -> list[int]:
-        feeds = [match.start() for match in re.finditer("\n", self.content.text)]
-        return [bisect_left(feeds, each.start) + 1 for each in self.segments]
-
-    @property
-    def remarks(self) -> list[str]:
-        """A line for each reason why something stays untranslated."""
-        from nmt.decoding.warnings import describe
-
-        return [describe(reason, lines, self.unit) for reason, lines in self.skipped.items()]
 
     def translated(self, translator: "Translator") -> Iterator[bytes]:
         """The file with translated texts, in pieces, as soon as possible. At the end, warnings and
@@ -248,25 +225,17 @@ class TextDocument:
         Raises:
             DataError: the encoding of the file lacks a character.
         """
-        content = self.content
-        yield content.mark
+        yield self.content.mark
         for piece in self._pieces(translations):
-            try:
-                yield piece.encode(content.encoding, content.escapes)
-            except UnicodeEncodeError as error:
-                raise DataError(
-                    f"{self.name}: its encoding, {content.encoding}, has no "
-                    f"{piece[error.start]!r}; save it as UTF-8"
-                ) from None
+            yield self.content.encode(piece, self.name)
 
     def _pieces(self, translations: Iterable[Marked]) -> Iterator[str]:
         """One for each outermost segment, with what follows it."""
+        text = self.content.text
         # Where what comes next begins: the outermost segment among the later ones, or the end.
-        starts = [len(self.content.text)]
-        for segment in reversed(self.segments):
-            starts.append(min(starts[-1], segment.start))
-        starts.reverse()
-        yield self.content.original(0, starts[0])
+        starts = [*accumulate((each.start for each in reversed(self.segments)), min)][::-1]
+        starts.append(len(text))
+        yield text[: starts[0]]
         inner: list[tuple[Segment, str]] = []  # those inside the next ones, and what they become
         # The translations come first: their end, too, is reached.
         for translation, segment, following in zip(
@@ -281,29 +250,41 @@ class TextDocument:
                 replace(mark, written=changed.get(mark.written, mark.written))
                 for mark in translation.marks
             )
-            text = Marked(translation.text, tuple(marks))
-            written = self.content.original(segment.start, segment.end)
-            if text != (segment.text if segment.target is None else segment.target):
-                written = self.content.with_line_ends(segment.write(text))
+            new = Marked(translation.text, tuple(marks))
+            written = text[segment.start : segment.end]
+            if new != (segment.text if segment.target is None else segment.target):
+                written = segment.write(new)
             if following < segment.end:  # another one has this one inside
                 inner.append((segment, written))
             else:
-                yield written + self.content.original(segment.end, following)
+                yield written + text[segment.end : following]
 
     def _changed_marks(
         self, segment: Segment, inner: Sequence[tuple[Segment, str]]
     ) -> dict[str, str]:
         """The marks of a segment with other segments inside: before and after their translation."""
         changed: dict[str, str] = {}
-        marks = [mark.written for mark in segment.text.marks]
-        index = 0
+        marks = (mark.written for mark in segment.text.marks)
+        mark = ""
         for each, written in inner:  # in the order of the marks
             old = self.content.text[each.start : each.end]
-            while old not in marks[index]:
-                index += 1
-            mark = marks[index]
+            while old not in mark:
+                mark = next(marks)
             changed[mark] = changed.get(mark, mark).replace(old, written)
         return changed
+
+
+def stripped(text: Marked) -> tuple[str, Marked, str]:
+    """The white space at the start of a text, if no mark stands before it; the text without it; and
+    that at its end.
+    """
+    all_, places = text.text, [mark.position for mark in text.marks]
+    start = 0 if places[:1] == [0] else len(all_) - len(all_.lstrip())
+    end = len(all_) if places[-1:] == [len(all_)] else max(start, len(all_.rstrip()))
+    marks = (
+        replace(mark, position=min(max(mark.position, start), end) - start) for mark in text.marks
+    )
+    return all_[:start], Marked(all_[start:end], tuple(marks)), all_[end:]
 
 
 def line_at(text: str, position: int) -> int:
@@ -343,7 +324,8 @@ def open_document(
     """
     format_name = format_name or format_of(name)
     if format_name not in FORMATS:
-        raise DataError(f"{name}: unknown format; these are known: {', '.join(SUFFIXES)}")
+        known = ", ".join(FORMATS if format_name else SUFFIXES)
+        raise DataError(f"{name}: unknown format; these are known: {known}")
     part = FORMATS[format_name]
     if format_name == "docx":
         return part.load()(data, name)  # type: ignore[no-any-return]

@@ -3,9 +3,10 @@
 import json
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from nmt.extras.documents.document import FormatError, Segment, Skipped
-from nmt.extras.documents.messages import FORMS, HAS_FORMS, is_text, message
+from nmt.extras.documents.messages import is_text, message
 from nmt.extras.texts.marked import Marked
 
 TOKEN = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:)?|[{}\[\]]')
@@ -34,17 +35,14 @@ def find(text: str) -> Iterator[Segment | Skipped]:
         elif any(name.startswith("@") for name in (*path, key)):
             continue  # what ARB says about a message
         elif not has_messages or (len(path), key) == (2, "message"):
-            yield from _value(token, ".".join(filter(None, [*path, key])), is_ascii=is_ascii)
+            value = json.loads(token[0])
+            if is_text(value):
+                write = partial(_written, is_ascii=is_ascii, has_slashes=r"\/" in token[1])
+                name = ".".join(filter(None, [*path, key]))
+                text_ = Marked(value)
+                yield message(*token.span(1), text_, write, name=name, has_accelerators=False)
 
 
-def _value(token: re.Match[str], name: str, *, is_ascii: bool) -> Iterator[Segment | Skipped]:
-    def write(text: str) -> str:
-        written = json.dumps(text, ensure_ascii=is_ascii)[1:-1]
-        return written.replace("/", r"\/") if r"\/" in token[1] else written
-
-    if FORMS.search(token[1]):
-        yield Skipped(token.start(), f"{name} {HAS_FORMS}")
-        return
-    value = json.loads(f'"{token[1]}"')
-    if is_text(value):
-        yield message(*token.span(1), Marked(value), write)
+def _written(text: str, *, is_ascii: bool, has_slashes: bool) -> str:
+    written = json.dumps(text, ensure_ascii=is_ascii)[1:-1]
+    return written.replace("/", r"\/") if has_slashes else written

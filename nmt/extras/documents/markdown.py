@@ -1,53 +1,44 @@
 """Markdown: CommonMark with tables and strikethrough, as READMEs and documentation use it."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from html import unescape
 from itertools import accumulate, pairwise
 from typing import Any
 
-from markdown_it import MarkdownIt, rules_inline
+from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from nmt.extras.documents.document import Segment, Skipped, joined
-from nmt.extras.documents.html import KEPT, VOID, Kind, Piece, marked_of
+from nmt.extras.documents.html import KEPT
+from nmt.extras.documents.markup import VOID, Kind, Piece, marked_of
 from nmt.extras.texts.marked import Mark, Marked
 
 FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\n(?:.*\n)*?\1[ \t]*(?:\n|\Z)")
-# What other dialects have inside a text. `empty`: boxes of tasks, footnotes, kinds of notes,
-# attributes; `item`: numbers of footnotes, templates, names of emoji, addresses. The lengths have
-# limits, so that no file takes long.
+# What other dialects have inside a text. `border`: boxes of tasks, footnotes and what follows them,
+# kinds of notes; `empty`: attributes; `item`: numbers of footnotes, templates, mathematics, names
+# of emoji, addresses. The lengths have limits, so that no file takes long.
 DIALECTS = re.compile(
-    r"(?P<empty>^(?:\[[ xX]\](?=\s)|\[\^[^\]\n]{1,99}\]:|\[![A-Za-z]+\].*|(?:!!!|\?\?\?|:::|===).*)"
-    r"|\{[:#.][^{}\n]{0,500}\})|(?P<item>\[\^[^\]\s]{1,99}\]|\{\{.{0,500}?\}\}|\{%.{0,500}?%\}"
+    r"(?P<border>^(?:\[[ xX]\](?=\s)|\[\^[^\]\n]{1,99}\]:|\[[^\]\n]{1,99}\]:.*|\[![A-Za-z]+\].*"
+    r"|(?:!!!|\?\?\?|:::|===).*))|(?P<empty>\{[:#.][^{}\n]{0,500}\})|(?P<item>\[\^[^\]\s]{1,99}\]"
+    r"|\{\{.{0,500}?\}\}|\{%.{0,500}?%\}|(\$\$?)(?!\s)[^$\n]{1,500}(?<!\s)\4(?!\d)"
     r"|:[a-z][a-z\d_+-]{0,99}:|https?://[^\s<>()\[\]]*[^\s<>()\[\].,;:!?'\"*_~])",
     re.MULTILINE,
 )
-RULES: dict[str, Callable[[StateInline, bool], bool]] = {
-    "autolink": rules_inline.autolink,
-    "backticks": rules_inline.backtick,
-    "emphasis": rules_inline.emphasis.tokenize,
-    "entity": rules_inline.entity,
-    "escape": rules_inline.escape,
-    "html_inline": rules_inline.html_inline,
-    "image": rules_inline.image,
-    "link": rules_inline.link,
-    "newline": rules_inline.newline,
-    "strikethrough": rules_inline.strikethrough.tokenize,
-}
-SAME_CODE = re.compile(r"\[(`[^`]+`)\]\[\1\]")
 SOFT_BREAK = re.compile(r"\s*\n\s*")
+SAME = re.compile(r"\[([^\[\]]+)\]\[\1\]")
 HTML_TAG = re.compile(r"<(/?)([A-Za-z][\w-]*)")
 ESCAPES = re.compile(r"\\([!-/:-@\[-`{-~])|&#?\w+;")
 SPECIAL = re.compile(r"[\\`*\[\]<~]|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
 # What begins another block at the start of a line, after the number of an item.
 BLOCK = re.compile(
-    r"(?:\d{1,9}(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|[-+*](?:\s|$)|[>|]|[-=]+$|```|~~~))"
+    r"\A(?:\d{1,9}(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|[-+*](?:\s|$)|[>|]|[-=]+$|```|~~~))"
 )
-HARMLESS = re.compile(r"\W{0,2}[^\W\d_]")  # a word that begins no block
+HARMLESS = r"[\[!(\"'*_]{0,3}`{0,2}[^\W\d_]"  # a word that begins no block
 LOST = "a text could not be found in its line, because of tabs or such; translate it by hand"
 
 
@@ -65,40 +56,42 @@ def find(text: str) -> Iterator[Segment | Skipped]:
     for block, token in pairwise(parser.blocks):
         if token.type != "inline" or token.map is None:
             continue
-        first = token.map[0]
-        in_table, in_title = block.type in ("td_open", "th_open"), block.markup.startswith("#")
-        content = token.content.replace("|", r"\|") if in_table else token.content
-        parts = content.split("\n")
-        if in_table or in_title:
-            columns = [lines[first].find(content, cells.get(first, 0))]
-            cells[first] = columns[0] + len(content)
-        else:
-            rows = zip(lines[first:], parts, strict=False)
-            columns = [len(line.rstrip()) - len(part.strip()) for line, part in rows]
-        result = marked_of(token.content, _pieces(token), _decode)
-        if result is None:
-            continue
-        checked = zip(lines[first:], parts, columns, strict=False)
-        if not all(line.startswith(part.strip(), max(at, 0)) for line, part, at in checked):
+        first, is_cell = token.map[0], block.type in ("td_open", "th_open")
+        places, offset = list[tuple[int, int]](), 0  # of each line: in the text, and in the file
+        for row, part in enumerate(token.content.split("\n"), first):
+            stripped = part.strip().replace("|", r"\|") if is_cell else part.strip()
+            line = lines[row]
+            column = line.find(stripped, cells.get(row, 0)) if is_cell else line.rfind(stripped)
+            cells[row] = column + len(stripped)
+            if column >= 0:
+                places.append((offset + len(part) - len(part.lstrip()), starts[row] + column))
+            offset += len(part) + 1
+        if len(places) <= token.content.count("\n"):
             yield Skipped(starts[first], LOST)
             continue
-        places = []  # the row, and the position in the file, of the start and the end
-        for position in result[1:]:
-            before = token.content[:position].split("\n")
-            row, part = len(before) - 1, before[-1].replace("|", r"\|" if in_table else "|")
-            indent = len(parts[row]) - len(parts[row].lstrip())
-            places.append((row, starts[first + row] + columns[row] + len(part) - indent))
-        (upper, start), (lower, end) = places
-        shown = lines[first + upper : first + lower + 1]
-        write: Callable[[Marked], str] = parser.cell if in_table else parser.written
-        if not in_table and not in_title:
-            write = partial(
-                parser.lines,
-                indent=start - starts[first + upper],
-                prefix=shown[1][: columns[upper + 1]] if shown[1:] else "",
-                width=max(map(len, shown)) if shown[1:] else None,
+        for pieces in _blocks(token):
+            marked, *span = marked_of(token.content, pieces, _decode)
+            if not any(map(str.isalpha, marked.text)):
+                continue
+            (upper, start), (lower, end) = (
+                _place(token.content, each, places, is_cell=is_cell) for each in span
             )
-        yield Segment(start, end, result[0], write)
+            write: Callable[[Marked], str] = parser.written
+            if not block.markup.startswith("#"):
+                shown = lines[first + upper : first + lower + 1]
+                prefix = text[starts[first + lower] : places[lower][1]] if shown[1:] else ""
+                width = max(map(len, shown)) - len(prefix) if shown[1:] else 0
+                write = partial(parser.lines, prefix=prefix, width=width, is_cell=is_cell)
+            yield Segment(start, end, marked, write)
+
+
+def _place(
+    content: str, position: int, places: Sequence[tuple[int, int]], *, is_cell: bool
+) -> tuple[int, int]:
+    """The line of a character of a text, from 0, and its place in the file."""
+    row = bisect_right(places, position, key=lambda place: place[0]) - 1
+    before = content[places[row][0] : position]
+    return row, places[row][1] + len(before.replace("|", r"\|") if is_cell else before)
 
 
 class _Parser:
@@ -111,39 +104,24 @@ class _Parser:
     def __init__(self, source: str) -> None:
         self._markdown = MarkdownIt("commonmark").enable(["table", "strikethrough"])
         self._markdown.disable("text_join")
-        for name, rule in RULES.items():
-            self._markdown.inline.ruler.at(name, partial(_recorded, name, rule))
+        for rule in self._markdown.inline.ruler.__rules__:
+            rule.fn = partial(_recorded, rule.name, rule.fn)
         self._references: dict[str, Any] = {}
         self.blocks = self._markdown.parse(source, self._references)
 
     def written(self, text: Marked) -> str:
         """A text with its markup, and with backslashes where it would be read as markup."""
-        kept: list[Mark] = []
+        marks: list[Mark] = []
         for mark in text.marks:  # stars around nothing would be read as stars
-            if mark.kind == "close" and kept[-1:] == [replace(mark, kind="open")]:
-                kept.pop()
+            if mark.kind == "close" and marks[-1:] == [replace(mark, kind="open")]:
+                marks.pop()
             else:
-                kept.append(mark)
-        starred = [
-            replace(mark, written=re.sub("^__?$", lambda found: "*" * len(found[0]), mark.written))
-            for mark in kept
-        ]
-        spaced = [
-            replace(mark, written=f" {mark.written}") if mark.kind in ("open", "item") else mark
-            for mark in starred
-        ]
-        full = partial(SPECIAL.sub, r"\\\g<0>")
-        written = ""
-        for marks, escape in (
-            (kept, str),
-            (kept, full),
-            (starred, full),
-            (spaced, full),
-        ):
-            form = Marked(text.text, tuple(marks))
-            written = joined(form, escape)
+                marks.append(mark)
+        text = replace(text, marks=tuple(marks))
+        for write in (partial(joined, escape=str), partial(joined, escape=_escape), _spaced):
+            written = write(text)
             [token] = self._markdown.parseInline(written, self._references)
-            pieces = _pieces(token)
+            pieces = [piece for block in _blocks(token) for piece in block]
             found = [piece.written for piece in pieces if piece.kind]
             words = [_decode(written[each.start : each.end]) for each in pieces if not each.kind]
             is_found = _letters(found) == _letters(mark.written for mark in marks)
@@ -151,42 +129,45 @@ class _Parser:
             n_items = [sum(each.kind == "item" for each in group) for group in (pieces, marks)]
             if is_found and _letters(words) == _letters(text.text) and len({*n_items}) == 1:
                 break
-        return SAME_CODE.sub(r"[\1][]", written)
+        return SAME.sub(r"[\1][]", written)
 
-    def cell(self, text: Marked) -> str:
-        """The cell of a table."""
-        return _unlike_block(self.written(text).replace("|", r"\|"))
-
-    def lines(self, text: Marked, *, indent: int, prefix: str, width: int | None) -> str:
-        """A paragraph.
-
-        Args:
-            indent: where it begins in its line. prefix: of its other lines.
-            width: about the length of lines; None for a single one.
+    def lines(self, text: Marked, *, prefix: str, width: int, is_cell: bool) -> str:
+        """A paragraph, or a cell of a table. prefix: of its further lines. width: of lines, or 0 if
+        it has only one.
         """
-        lines: list[str] = []
-        for part in self.written(text).split("\n"):
-            words = re.split("[ \t]+", part.strip(" \t")) if width else [part.strip(" \t")]
-            lines.append(words[0])
-            for word in words[1:]:
-                size = (len(prefix) if lines[1:] else indent) + len(lines[-1]) + len(word)
-                if width and size >= width and HARMLESS.match(word):
-                    lines.append(word)
-                else:
-                    lines[-1] += f" {word}"
-            lines[-1] += "  " if part.endswith("  ") else ""
-        return f"\n{prefix}".join(map(_unlike_block, lines))
+        written = self.written(text)
+        written = written.replace("|", r"\|") if is_cell else written
+        fitting = rf"(.{{1,{width}}}|.+?)(?:[ \t]+(?={HARMLESS})|\Z)" if width else "(.+)"
+        lines = [
+            line
+            for part in written.split("\n")
+            for line in re.findall(fitting, re.sub("  +$", "  ", part.lstrip()))
+        ]
+        return f"\n{prefix}".join(BLOCK.sub(r"\g<0>\\", line, count=1) for line in lines)
 
 
-def _unlike_block(line: str) -> str:
-    """A line of a text, with a backslash if it would begin another block."""
-    found = BLOCK.match(line)
-    return f"{found[0]}\\{line[found.end() :]}" if found else line
+def _escape(text: str) -> str:
+    return SPECIAL.sub(r"\\\g<0>", text)
+
+
+def _spaced(text: Marked) -> str:
+    """With stars and spaces, where an emphasis or code would not begin or end inside a word."""
+    written, position = "", 0
+    for mark in text.marks:
+        written += _escape(text.text[position : mark.position])
+        position = mark.position
+        if mark.kind in ("open", "item") and re.search(r"[\w`]\Z", written):
+            written += " "
+        is_end = mark.kind == "close" and text.text[position : position + 1].isalnum()
+        needs_space = is_end and not written[-1:].isalnum()
+        written += re.sub("^__?$", lambda found: "*" * len(found[0]), mark.written)
+        written += " " if needs_space else ""
+    return written + _escape(text.text[position:])
 
 
 def _letters(texts: Iterable[str]) -> str:
-    """Without white space."""
-    return "".join("".join(texts).split())
+    """Without white space; stars for underscores."""
+    return "".join("".join(texts).split()).replace("_", "*")
 
 
 def _decode(raw: str) -> str:
@@ -219,8 +200,8 @@ def _recorded(
     return True
 
 
-def _pieces(token: Token) -> list[Piece]:
-    """A text and its markup."""
+def _blocks(token: Token) -> Iterator[list[Piece]]:
+    """A text and its markup, in parts between borders."""
     pieces, position = list[Piece](), 0
     labels: list[int] = []  # where those of the open links begin
     kept: Piece | None = None  # the start of an element that stays
@@ -231,12 +212,17 @@ def _pieces(token: Token) -> list[Piece]:
         if kept is None and piece.kind == "open" and piece.name in KEPT:
             kept = piece
         elif kept is not None and (piece.kind, piece.name) == ("close", kept.name):
-            written = SOFT_BREAK.sub(" ", token.content[kept.start : piece.end])
+            written = token.content[kept.start : piece.end]
             piece, kept = Piece(kept.start, piece.end, "item", written=written), None
+        if piece.name != "br":
+            piece = replace(piece, written=SOFT_BREAK.sub(" ", piece.written))
         if kept is None:
             pieces += [*_texts(token.content, position, piece.start), piece]
             position = piece.end
-    return [*pieces, *_texts(token.content, position, len(token.content))]
+    pieces += _texts(token.content, position, len(token.content))
+    borders = [-1, *(i for i, piece in enumerate(pieces) if piece.name == "border"), len(pieces)]
+    for before, after in pairwise(borders):
+        yield pieces[before + 1 : after]
 
 
 def _markup(token: Token, content: str, labels: list[int]) -> Piece:
@@ -248,7 +234,10 @@ def _markup(token: Token, content: str, labels: list[int]) -> Piece:
         written = "\\\n" if content[start] == "\\" else "  \n"
         return Piece(start, end, "empty", "br", written=written)
     if token.type == "html_inline":
-        kind, name = _html(token.content)
+        tag = HTML_TAG.match(content, start)
+        name = tag[2].lower() if tag else ""
+        is_empty = tag is None or name in VOID or token.content.endswith("/>")
+        kind = "empty" if is_empty else "close" if tag and tag[1] else "open"
     elif side == "open" and token.markup != "autolink":
         kind, start = "open", end - len(token.markup or "[")
         labels.append(end)
@@ -256,24 +245,15 @@ def _markup(token: Token, content: str, labels: list[int]) -> Piece:
         kind, end = "close", start + len(token.markup) if token.markup else end
         label = content[labels.pop() : start]
         if content[start:end] in ("]", "][]"):  # the link depends on its text
-            return Piece(start, end, kind, name, written=SOFT_BREAK.sub(" ", f"][{label}]"))
-    return Piece(start, end, kind, name, written=SOFT_BREAK.sub(" ", content[start:end]))
-
-
-def _html(tag: str) -> tuple[Kind, str]:
-    """The kind and the name of a tag."""
-    found = HTML_TAG.match(tag)
-    name = found[2].lower() if found else ""
-    if found is None or name in VOID or tag.endswith("/>"):
-        return "empty", name
-    return ("close" if found[1] else "open"), name
+            return Piece(start, end, kind, name, written=f"][{label}]")
+    return Piece(start, end, kind, name, written=content[start:end])
 
 
 def _texts(content: str, start: int, end: int) -> Iterator[Piece]:
     """A part of a text without markup of CommonMark."""
     for found in DIALECTS.finditer(content, start, end):
         yield Piece(start, found.start())
-        kind: Kind = "empty" if found["empty"] else "item"
-        yield Piece(*found.span(), kind, written=found[0])
+        kind: Kind = "item" if found["item"] else "empty"
+        yield Piece(*found.span(), kind, "border" if found["border"] else "", written=found[0])
         start = found.end()
     yield Piece(start, end)

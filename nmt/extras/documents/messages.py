@@ -1,12 +1,12 @@
 """What the messages of programs have in common, in whichever file they stand."""
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Literal
+from collections.abc import Callable, Mapping
+from html import unescape
 
-from nmt.extras.documents.document import Segment
-from nmt.extras.texts.marked import Mark, Marked, Sign
+from nmt.extras.documents.document import Segment, Skipped, joined
+from nmt.extras.documents.markup import HTML, VOID, XML, Kind, Tag, blocks, marked_of, tags
+from nmt.extras.texts.marked import Marked
 
 # The messages of ICU with forms to choose from: `{n, plural, one {a file} other {# files}}`.
 FORMS = re.compile(r"\{\s*[\w.$-]+\s*,\s*(?:plural|select|selectordinal|choice)\s*,")
@@ -27,11 +27,12 @@ ACCELERATOR = re.compile(
 )
 # The first letter of a text that stands in no tag and no placeholder.
 FIRST_LETTER = re.compile(r"<[^<>]*>|%\(?\w+|\{[^{}]*\}|&\w+;|([^\W\d_])")
-Kind = Literal["open", "close", "empty", "item"]
+ESCAPED = re.compile(r"\\(?:u([\da-fA-F]{4})|\n[ \t\f]*|(.))")
+NAMES = dict(zip("fnrt", "\f\n\r\t", strict=True))
+SECTION = re.compile(r"\s*<!\[CDATA\[((?:(?!\]\]>).)*)\]\]>\s*", re.DOTALL)
 # Vue, Symfony and Laravel write forms of plurals as "one file | {n} files". Each is translated by
 # itself: an empty line takes the place of the "|". Braces may hold one, too.
 SIDES = re.compile(r"\{[^{}]*\}|\|\||(\|)")
-STEPS = {"open": 1, "close": -1}
 
 
 def is_text(value: str) -> bool:
@@ -39,33 +40,49 @@ def is_text(value: str) -> bool:
     return any(map(str.isalpha, value)) and not NO_TEXT.fullmatch(value.strip())
 
 
-def joined(translation: Marked, escape: Callable[[str], str]) -> str:
-    """A text with its markup. escape: for the text, of which signs are a part."""
-    parts, position = [], 0
-    for mark in translation.marks:
-        parts.append(escape(translation.text[position : mark.position]))
-        parts.append(escape(mark.written) if isinstance(mark, Sign) else mark.written)
-        position = mark.position
-    return "".join(parts) + escape(translation.text[position:])
-
-
-def nested(
-    marks: Sequence[Mark], is_alone: Callable[[Mark], bool] = lambda _: True
-) -> tuple[Mark, ...]:
-    """The same marks. Where they do not enclose each other, they only stand between words, if each
-    may stand alone.
+def body_of(text: str, element: Tag) -> tuple[int, int, bool]:
+    """Where the content of an element of XML begins and ends, without white space around it; and
+    whether it is all in one CDATA section, whose inside it is.
     """
-    depth = 0
-    for mark in marks:
-        depth += STEPS.get(mark.kind, 0)
-        if depth < 0:
-            break
-    if depth == 0:
-        return tuple(marks)
-    return tuple(
-        replace(mark, kind="empty") if mark.kind in STEPS and is_alone(mark) else mark
-        for mark in marks
-    )
+    section = SECTION.fullmatch(text, element.end, element.inner_end)
+    start, end = section.span(1) if section else (element.end, element.inner_end)
+    content = text[start:end]
+    start += len(content) - len(content.lstrip())
+    return start, start + len(content.strip()), section is not None
+
+
+def content_of(
+    text: str,
+    body: tuple[int, int, bool],
+    kind_of: Callable[[Tag], tuple[Kind | None, str, bool]],
+    decode: Callable[[str], str] = str,
+    *,
+    keeps_space: bool = False,
+) -> Marked:
+    """The content of an element. Sections have tags of HTML.
+
+    Args:
+        body: as `body_of` returns it.
+        kind_of: as `blocks` asks for it. decode: for the characters between tags.
+    """
+    start, end, is_section = body
+    found = [*tags(text, HTML if is_section else XML, start, end)]
+    *_, (_, pieces) = blocks(found, start, end, kind_in_section if is_section else kind_of)
+    return marked_of(
+        text,
+        pieces,
+        lambda raw: decode(raw if is_section else unescape(raw)),
+        keeps_space=keeps_space,
+        keeps_ends=True,
+    )[0]
+
+
+def kind_in_section(tag: Tag) -> tuple[Kind | None, str, bool]:
+    """The kind of a tag that opens or closes something, or stands between words."""
+    name = tag.name.lstrip("/")
+    if not name or name in VOID or tag.attributes.endswith("/"):
+        return "empty", name, False
+    return "open" if name == tag.name else "close", name, False
 
 
 def without_accelerator(text: str) -> tuple[str, str]:
@@ -77,6 +94,23 @@ def without_accelerator(text: str) -> tuple[str, str]:
     return (text.replace(mark, "", 1) if mark else text).replace("&&", "&"), mark
 
 
+def unescaped(raw: str, names: Mapping[str, str] = NAMES) -> str:
+    """Without backslashes: `\\n`, `\\u00e4`, `\\'`, also at the end of a line."""
+
+    def character(found: re.Match[str]) -> str:
+        if found[1]:
+            return chr(int(found[1], 16))
+        return names.get(found[2], found[2]) if found[2] else ""
+
+    text = ESCAPED.sub(character, raw)
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # of two escapes
+
+
+def escapes(names: Mapping[str, str]) -> dict[int, str]:
+    """For `str.translate`: these characters with backslashes, and backslashes."""
+    return str.maketrans({char: f"\\{name}" for name, char in names.items()} | {"\\": r"\\"})
+
+
 def message(
     start: int,
     end: int,
@@ -84,24 +118,30 @@ def message(
     write: Callable[[str], str],
     target: Marked | None = None,
     escape: Callable[[str], str] = str,
-) -> Segment:
+    *,
+    name: str = "",
+    has_accelerators: bool = True,
+) -> Segment | Skipped:
     """The segment of a text without the white space around it and the mark of its accelerator.
 
     Args:
         write: from the whole text, with its markup, to what stands in the file.
-        escape: for the characters of the text.
+        escape: for the characters of the text. name: of the message, for remarks.
     """
+    if FORMS.search(text.text):
+        return Skipped(start, f"{name} {HAS_FORMS}".lstrip())
     if text.marks:
         return Segment(start, end, text, lambda other: write(joined(other, escape)), target)
     body = text.text.strip()
-    lead = text.text[: len(text.text) - len(text.text.lstrip())]
-    tail = text.text[len(lead) + len(body) :]
-    source, letter = without_accelerator(body)
+    lead, _, tail = text.text.partition(body) if body else (text.text, "", "")
+    source, letter = without_accelerator(body) if has_accelerators else (body, "")
     sides = SIDES.sub(lambda found: "\n\n" if found[1] else found[0], source)
     has_sides = "\n" not in source and sides != source
 
     def written(translation: Marked) -> str:
-        content = translation.written.replace("&", "&&" if "&&" in body else "&")
+        content = translation.written
+        if has_accelerators and "&&" in body:
+            content = content.replace("&", "&&")
         content = content.replace("\n\n", "|") if has_sides else content
         first = next((each for each in FIRST_LETTER.finditer(content) if each[1]), None)
         if letter and first:

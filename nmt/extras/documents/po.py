@@ -1,11 +1,12 @@
 """Message catalogs of gettext: PO files and their templates, POT."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from nmt.extras.documents.document import FormatError, Segment, Skipped, line_at
-from nmt.extras.documents.messages import FORMS, HAS_FORMS, message
+from nmt.extras.documents.messages import escapes, message, unescaped
 from nmt.extras.texts.marked import Marked
 
 QUOTED = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
@@ -13,8 +14,8 @@ PIECE = re.compile(
     r"[ \t]*(?:#(?P<comment>.*)|(?P<key>[a-z_]+(?:\[\d+\])?)\s*"
     rf"(?P<text>{QUOTED}(?:\s*{QUOTED})*))?[ \t]*(?:\n|\Z)"
 )
-ESCAPED = dict(zip("abfnrtv", "\a\b\f\n\r\t\v", strict=True)) | {'"': '"', "\\": "\\"}
-ESCAPES = str.maketrans({char: f"\\{name}" for name, char in ESCAPED.items()})
+NAMES = dict(zip('abfnrtv"', '\a\b\f\n\r\t\v"', strict=True))
+ESCAPES = escapes(NAMES)
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 WORDS = re.compile(r".{0,75}\S(?:\s+|\Z)|\S+\s*|\s+", re.DOTALL)  # that fit on a line of gettext
 WIDTH = 80
@@ -69,7 +70,7 @@ def entries(text: str) -> Iterator[Entry]:
             entry.place = position
         if key:
             raw = "".join(each[1:-1] for each in re.findall(QUOTED, piece["text"]))
-            entry.texts[key] = re.sub(r"\\(.)", lambda found: ESCAPED.get(found[1], found[0]), raw)
+            entry.texts[key] = unescaped(raw, NAMES)
             entry.spans[key] = piece.span("text")
         position = piece.end()
     if entry.forms:
@@ -90,9 +91,6 @@ def find(text: str) -> Iterator[Segment | Skipped]:
             continue
         if entry.place is None or entry.source.isspace():
             continue
-        if FORMS.search(entry.source):
-            yield Skipped(entry.place, HAS_FORMS)
-            continue
         if "msgid_plural" in entry.texts and not n_forms:
             yield Skipped(entry.place, HAS_NO_NUMBER)
         # Where only some forms are translated, those before them stay as they are.
@@ -111,17 +109,14 @@ def find(text: str) -> Iterator[Segment | Skipped]:
                 charset = None
             missing = range(len(forms), n_forms) if key == forms[-1] and len(forms) > 1 else ()
 
-            def write(
-                translation: str,
-                before: str = before,
-                like: str = text[slice(*entry.spans[source])],
-                missing: range | tuple[()] = missing,
-            ) -> str:
-                quoted = _quoted(translation, like)
-                return before + quoted + "".join(f"\nmsgstr[{i}] {quoted}" for i in missing)
-
+            write = partial(_written, before, text[slice(*entry.spans[source])], missing)
             target = Marked(entry.texts[key])
             yield message(start, entry.spans[key][1], Marked(entry.texts[source]), write, target)
+
+
+def _written(before: str, like: str, missing: Iterable[int], translation: str) -> str:
+    quoted = _quoted(translation, like)
+    return before + quoted + "".join(f"\nmsgstr[{i}] {quoted}" for i in missing)
 
 
 def _quoted(text: str, like: str) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import count, pairwise
 
 from nmt.extras.documents.document import FormatError, Segment
-from nmt.extras.documents.messages import Kind, nested
-from nmt.extras.texts.marked import Mark, Marked
+from nmt.extras.documents.markup import Kind, Piece, marked_of
+from nmt.extras.texts.marked import Marked
 
 TIME = r"(?:\d+:)?\d\d?:\d\d?[.,]\d{1,3}"
 # What stands before the lines of a cue.
@@ -15,10 +15,11 @@ CUE = re.compile(
     rf"^(?:[ \t]*\d+[ \t]*\n)?[ \t]*{TIME}[ \t]*-->[ \t]*{TIME}[^\n]*(?:\n|\Z)", re.MULTILINE
 )
 PARAGRAPH = re.compile(r"(?:[^\n]*\S[^\n]*(?:\n|\Z))+")
-TAG = re.compile(r"<(/?)[A-Za-z][^<>]*>|<[\d:.]+>|\{\\[^{}]*\}")
+TAG = re.compile(r"<(/?)([A-Za-z])[^<>]*>|<[\d:.]+>|\{\\[^{}]*\}")
 # Before what is said: a dash, a note of music, a name. Such a line begins a text.
 LEAD = re.compile(
-    r"(?:[-–—♪♫\s]|\{\\[^{}]*\}|<v[ .][^<>]*>|[^\W\d_a-zß-ÿа-яё][^a-zß-ÿа-яё:\n<>{}]*:(?=\s))*"
+    r"(?:[-–—♪♫\s]|\{\\[^{}]*\}|<v[ .][^<>]*>|<[^<>]*>(?=[-–—♪♫])"
+    r"|[^\W\d_a-zß-ÿа-яё][^a-zß-ÿа-яё:\n<>{}]*:(?=\s))*"
 )
 SOUND = re.compile(r"\[[^\[\]]*\]|\([^()]*\)")
 WIDTH = 42  # of a line
@@ -41,38 +42,36 @@ def find(text: str) -> Iterator[Segment]:
 
 def _texts(text: str, start: int, end: int) -> Iterator[Segment]:
     lines = [*re.finditer(r"[^\n]+", text[start:end])]
-    starts = [line.start() for line in lines[1:] if line[0][: _lead(line[0])].strip()]
+    starts = [line.start() for line in lines[1:] if _lead(line[0]).strip()]
     for first, last in pairwise([0, *starts, end - start]):
         segment = _text(text, start + first, start + last)
         if any(map(str.isalpha, segment.text.text)):
             yield segment
 
 
+def _lead(text: str) -> str:
+    found = LEAD.match(text)
+    return found[0] if found else ""
+
+
 def _text(text: str, start: int, end: int) -> Segment:
-    start += _lead(text[start:end])
+    start += len(_lead(text[start:end]))
     end = start + len(text[start:end].rstrip("♪♫ \t\n"))
     is_sound = SOUND.fullmatch(text, start, end) is not None
-    start, end = start + is_sound, end - is_sound
-    raw, marks, length = text[start:end], list[Mark](), 0
-    lines = raw.split("\n")
-    for tag in TAG.finditer(raw):
+    pieces, position = list[Piece](), start + is_sound
+    for tag in TAG.finditer(text, position, end):
         kind: Kind = "empty" if tag[1] is None else "close" if tag[1] else "open"
-        marks.append(Mark(tag.start() - length, tag[0], kind))
-        length += len(tag[0])
-    content = Marked(TAG.sub("", raw).replace("\n", " "), nested(marks))
-    width = max(WIDTH, *(len(TAG.sub("", line)) for line in lines))
+        pieces += [Piece(position, tag.start()), Piece(*tag.span(), kind, tag[2] or "")]
+        position = tag.end()
+    content, start, end = marked_of(text, [*pieces, Piece(position, end - is_sound)], str)
+    lines = TAG.sub("", text[start:end]).split("\n")
+    width = max(WIDTH, *map(len, lines))
 
     def write(translation: Marked) -> str:
         broken = _broken(translation.text, len(lines), width)
         return Marked(broken, translation.marks).written
 
     return Segment(start, end, content, write)
-
-
-def _lead(text: str) -> int:
-    """How many characters stand before what is said."""
-    found = LEAD.match(text)
-    return found.end() if found else 0
 
 
 def _broken(text: str, n_lines: int, width: int) -> str:

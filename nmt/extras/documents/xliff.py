@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from functools import partial
 from xml.sax.saxutils import escape
 
 from nmt.extras.documents.document import FormatError, Segment, Skipped
-from nmt.extras.documents.messages import FORMS, HAS_FORMS, Kind, message
-from nmt.extras.documents.xml import Element, body_of, elements, marked
+from nmt.extras.documents.markup import Kind, Tag, elements
+from nmt.extras.documents.messages import body_of, content_of, message
 from nmt.extras.texts.marked import Marked
 
 UNITS = ("trans-unit", "segment")  # of version 1 and 2
@@ -22,74 +21,74 @@ def find(text: str) -> Iterator[Segment | Skipped]:
     """The sources of units; a target is marked as one to review."""
     for element in elements(text):
         if element.parent is None:
-            if element.name != "xliff":
+            if element.local != "xliff":
                 raise FormatError("line 1: is XML, but no XLIFF")
-            has_language = element.attributes.keys() & {"trgLang"}
-            if element.attributes.get("version", "").startswith("2") and not has_language:
+            if element.values.get("version", "")[:1] == "2" and "trgLang" not in element.values:
                 yield Skipped(element.start, NO_LANGUAGE)
-        is_unit = element.name in UNITS and "source" in element.children
+        children = {each.local: each for each in element.children}
+        is_unit = element.local in UNITS and "source" in children
         if is_unit and not element.inherits("translate", "no"):
-            segment = _unit(text, element)
+            segment = _unit(text, element, children)
             if isinstance(segment, Skipped) or segment.text != Marked(""):
                 yield segment
 
 
-def _unit(text: str, unit: Element) -> Segment | Skipped:
-    source, target = unit.children["source"], unit.children.get("target")
-    inner, inner_end, is_section = body_of(text, source)
-    content = _content(text, source)
-    if FORMS.search(content.text):
-        return Skipped(source.start, HAS_FORMS)
+def _unit(text: str, unit: Tag, children: dict[str, Tag]) -> Segment | Skipped:
+    source, target = children["source"], children.get("target")
+    body, content = body_of(text, source), _content(text, source)
     present = Marked("") if target is None else _content(text, target)
-    states = [each.attributes.get("state") for each in (target, unit) if each is not None]
+    states = [each.values.get("state") for each in (target, unit) if each is not None]
     if present == content and not UNTRANSLATED.isdisjoint(states):
         present = Marked("")
-    prefix = source.token["tag"].removesuffix("source")
-    before = f"<{prefix}target"
+    name = source.name.replace("source", "target")
+    before = f"<{name}"
     if target is None:
-        start = end = unit.children.get("seg-source", source).end
+        start = end = children.get("seg-source", source).outer_end
         indent = text[text.rfind(">", 0, source.start) + 1 : source.start]
         before = indent + before if indent.isspace() else before
     else:
-        start, end = target.start, target.end
-        before += STATE.sub("", target.token["attributes"].rstrip())
-    if unit.name == "segment":
-        tag = unit.token["tag"] + STATE.sub("", unit.token["attributes"].rstrip())
-        before = f'<{tag} state="translated">{text[unit.inner : start]}{before}>'
+        start, end = target.start, target.outer_end
+        before += _without_state(target)
+    if unit.local == "segment":
+        tag = unit.name + _without_state(unit)
+        before = f'<{tag} state="translated">{text[unit.end : start]}{before}>'
         start = unit.start
     else:
         before += ' state="needs-review-translation">'
-    before += text[source.inner : inner]
-    after = f"{text[inner_end : source.inner_end]}</{prefix}target>"
+    before += text[source.end : body[0]]
+    after = f"{text[body[1] : source.inner_end]}</{name}>"
     return message(
         start,
         end,
         content,
         lambda translation: f"{before}{translation}{after}",
         present,
-        str if is_section else escape,
+        str if body[2] else escape,
     )
 
 
-def _content(text: str, element: Element) -> Marked:
-    start, end, is_section = body_of(text, element)
-    if is_section:
-        return Marked(text[start:end])
-    keeps_lines = element.inherits("xml:space", "preserve")
-    decode = str if keeps_lines else partial(re.sub, r"\s*\n\s*", " ")
-    return marked(text, start, end, _kind, decode)
+def _without_state(tag: Tag) -> str:
+    return STATE.sub("", tag.attributes.removesuffix("/").rstrip())
 
 
-def _kind(element: Element) -> tuple[Kind, bool]:
-    """Whether a tag opens or closes something, stands between words, or for one."""
-    name, token, own = element.name, element.token, element.attributes
-    number = own.get("id", "")  # Angular: START_LINK, CLOSE_LINK, LINE_BREAK
-    is_kept = own.get("translate") == "no" or own.get("mtype") == "protected"
+def _content(text: str, element: Tag) -> Marked:
+    keeps_space = element.inherits("xml:space", "preserve")
+    return content_of(text, body_of(text, element), _kind, keeps_space=keeps_space)
+
+
+def _kind(tag: Tag) -> tuple[Kind, str, bool]:
+    """As `blocks` asks for it."""
+    name, values = tag.local.lstrip("/"), tag.values
+    if not name:  # an entity, or a remark
+        return "item" if tag.is_entity else "empty", "", False
+    number = values.get("id", "")  # Angular: START_LINK, CLOSE_LINK, LINE_BREAK
+    is_kept = values.get("translate") == "no" or values.get("mtype") == "protected"
     if name in PAIRS and not is_kept:
-        return ("close" if token["close"] else "empty" if token["empty"] else "open"), False
+        is_empty = tag.attributes.endswith("/")
+        return "close" if tag.name[0] == "/" else "empty" if is_empty else "open", name, False
     if name in OPEN or number.startswith("START_"):
-        return "open", True
+        return "open", "", True
     if name in CLOSE or number.startswith("CLOSE_"):
-        return "close", True
-    is_break = number.startswith("LINE_BREAK") or own.get("ctype") == "lb"
-    return ("empty" if is_break or own.get("subType") == "xlf:lb" else "item"), True
+        return "close", "", True
+    is_break = number.startswith("LINE_BREAK") or values.get("ctype") == "lb"
+    return "empty" if is_break or values.get("subType") == "xlf:lb" else "item", "", True

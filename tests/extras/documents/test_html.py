@@ -148,8 +148,11 @@ def check(page: str) -> None:
 
 
 def without_breaks(page: str) -> str:
-    """In small letters, with each white space as one space, but with none around `<br>`."""
-    return re.sub(" ?<br> ?", "<br>", " ".join(page.lower().split()))
+    """In small letters, and of white space only what is seen: none around `<br>`, no second one
+    after tags.
+    """
+    page = re.sub(r" ?<br>((?:</?\w[^>]*>)*) ?", r"<br>\1", " ".join(page.lower().split()))
+    return re.sub(r"(?<= )((?:</?\w[^>]*>)+) ", r"\1", page)
 
 
 @settings(max_examples=20)
@@ -159,7 +162,7 @@ def test_any_nesting_keeps_its_markup(page: str) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=500)
+@settings(max_examples=100)
 @given(pages, pages, st.integers(0, 200), st.integers(0, 200))
 def test_any_nesting_and_cut(first: str, second: str, end: int, start: int) -> None:
     check(first)

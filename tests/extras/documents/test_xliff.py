@@ -68,12 +68,12 @@ def unit(content: str, attributes: str = "") -> str:
         (
             "<source>\n    Tom &amp;\n    I &lt;3&#10;</source>",
             '<source>\n    Tom &amp;\n    I &lt;3&#10;</source><target state="S">\n    TOM &amp; I '
-            "&lt;3 </target>",
+            "&lt;3\n</target>",
         ),
         (
             "<source><![CDATA[Tom & <b>I</b>]]></source>",
             "<source><![CDATA[Tom & <b>I</b>]]></source>"
-            '<target state="S"><![CDATA[TOM & <B>I</B>]]></target>',
+            '<target state="S"><![CDATA[TOM & <b>I</b>]]></target>',
         ),
     ],
 )

@@ -1,0 +1,307 @@
+"""Tags of HTML and XML, and the texts between them."""
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from html import unescape
+from typing import Literal
+from xml.parsers import expat
+
+from nmt.extras.documents.document import FormatError
+from nmt.extras.texts.marked import Mark, Marked
+
+Kind = Literal["open", "close", "empty", "item"]
+
+# Each search for an end has a limit: hostile files take no longer than others.
+HTML = re.compile(r"<!--|<!\[CDATA\[|<\?|<[!/]?[A-Za-z]|\{\{|\{%|\{#|<%")
+XML = re.compile(
+    r"<!--|<!\[CDATA\[|<\?|<!DOCTYPE(?=[^<>]{0,500}\[)|<![A-Za-z]|</?[A-Za-z_]"
+    r"|&(?!(?:amp|lt|gt|quot|apos);)[A-Za-z]"
+)
+ENDS = {"<!--": "-->", "<![CDATA[": "]]>", "<?": "?>", "<!DOCTYPE": "]>", "&": ";"}
+ENDS |= {"{{": "}}", "{%": "%}", "{#": "#}", "<%": "%>"}  # of templates
+TAG = re.compile(
+    r"<(/?[A-Za-z_][^\s/<>]*)((?:\{\{[^{}]{0,500}\}\}|\{%[^%]{0,500}%\}|<[%?].{0,500}?[%?]>"
+    r"""|[^<>"'{]++|\{|"[^"<]*+"|'[^'<]*+'|"[^"]{0,5000}"|'[^']{0,5000}'){0,300}+)>"""
+)
+ATTRIBUTE = re.compile(r"""\s([\w:.-]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'<>]+)""")
+VOID = {"br", "hr", "img", "input", "meta", "wbr"}  # elements of HTML without an end
+RAW = {"script", "style", "textarea", "xmp"}  # those without tags inside
+SPACE = re.compile(r"[ \t\n\f\r]+")
+MAX_DEPTH = 1000
+
+
+@dataclass(eq=False)
+class Tag:
+    """Markup in a file: a tag (`name` begins with `/` if it ends an element), or something else.
+
+    In XML, a start tag also knows its element: where its content and the whole end, its parent and
+    its children.
+    """
+
+    start: int
+    end: int
+    name: str = ""
+    attributes: str = ""
+    inner_end: int = 0
+    outer_end: int = 0
+    is_entity: bool = False
+    parent: "Tag | None" = None
+    children: list["Tag"] = field(default_factory=list)
+
+    @property
+    def local(self) -> str:
+        """The name without prefix."""
+        return self.name.rpartition(":")[2]
+
+    @cached_property
+    def values(self) -> dict[str, str]:
+        """The attributes."""
+        found = ATTRIBUTE.finditer(self.attributes)
+        return {each[1]: unescape(each[2].strip("\"'")) for each in found}
+
+    def inherits(self, name: str, value: str) -> bool:
+        """Whether the nearest attribute `name`, its own or of an element around it, has a value."""
+        tag: Tag | None = self
+        while tag is not None and name not in tag.values:
+            tag = tag.parent
+        return tag is not None and tag.values[name] == value
+
+
+def tags(
+    text: str, opening: re.Pattern[str] = XML, position: int = 0, stop: int = sys.maxsize
+) -> Iterator[Tag]:
+    """All markup from a position on. opening: what begins it."""
+    missing = set[str]()
+    while start := opening.search(text, position, stop):
+        position = start.end()
+        mark = start[0] if start[0][0] != "&" else "&"
+        if tag := TAG.match(text, start.start(), stop):
+            position, name = tag.end(), tag[1]
+            if opening is not XML and name.lower() in RAW:
+                end_tag = re.compile(f"</{name}", re.IGNORECASE).search(text, position, stop)
+                yield Tag(
+                    tag.start(),
+                    tag.end() if end_tag else min(stop, len(text)),
+                    name.lower(),
+                    tag[2],
+                )
+                position = end_tag.start() if end_tag else stop
+            else:
+                yield Tag(*tag.span(), name if opening is XML else name.lower(), tag[2])
+        elif end := ENDS.get(mark, ">" if mark[1:2] == "!" else ""):
+            found = -1 if end in missing else text.find(end, position, stop)
+            if found < 0:
+                missing.add(end)
+            else:
+                position = found + len(end)
+                yield Tag(start.start(), position, is_entity=mark == "&")
+
+
+def elements(text: str) -> Iterator[Tag]:
+    """All elements of XML, at their ends.
+
+    Raises:
+        ExpatError: the text is not well-formed.
+        FormatError: it defines entities that hold others, or files, or is nested too deeply.
+    """
+    parser = expat.ParserCreate()
+
+    def refuse(name: str, _parameter: bool, value: str | None, *_: str | None) -> None:
+        if value is None or re.search(r"[&%]\w", value):
+            line = parser.CurrentLineNumber
+            raise FormatError(f"line {line}: entity {name} stands for a file or other entities")
+
+    parser.EntityDeclHandler = refuse
+    parser.DefaultHandler = lambda _: None  # it lets entities stand
+    parser.Parse(text, True)
+    opened: list[Tag] = []
+    for tag in tags(text):
+        if not tag.name:
+            continue
+        tag.inner_end, tag.outer_end = tag.end, tag.end
+        if tag.name[0] != "/":
+            tag.parent = opened[-1] if opened else None
+            if tag.parent is not None:
+                tag.parent.children.append(tag)
+            opened.append(tag)
+        elif opened:
+            opened[-1].inner_end, opened[-1].outer_end = tag.start, tag.end
+        if opened and (tag.name[0] == "/" or tag.attributes.endswith("/")):
+            yield opened.pop()
+        if len(opened) > MAX_DEPTH:
+            raise FormatError("line 1: is nested too deeply")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a text: some of it, or markup.
+
+    Attributes:
+        name: of a tag. partner: where the other tag of a pair begins.
+        written: of markup, if it will be written in another way.
+    """
+
+    start: int
+    end: int
+    kind: Kind | None = None
+    name: str = ""
+    partner: int | None = None
+    written: str = ""
+
+
+def blocks(
+    found: Sequence[Tag],
+    start: int,
+    end: int,
+    kind_of: Callable[[Tag], tuple[Kind | None, str, bool]],
+) -> Iterator[tuple[Tag | None, list[Piece]]]:
+    """Each tag, and the text that ends there.
+
+    Args:
+        found: the tags in a part of the file, from `start` to `end`.
+        kind_of: the kind of a tag, or None for the border of a text; the name by which it finds its
+            partner; whether it stands for the whole element.
+    """
+    ends = _ends(found)
+    pieces: list[Piece] = []
+    index, position = 0, start
+    while index < len(found):
+        tag, last = found[index], index
+        kind, name, is_whole = kind_of(tag)
+        pieces.append(Piece(position, tag.start))
+        position = tag.end
+        if is_whole and index in ends:
+            last = ends[index]
+            position = found[last].end
+        elif is_whole:  # without an end, up to the next border
+            while last + 1 < len(found) and kind_of(found[last + 1])[0]:
+                last += 1
+            position = found[last + 1].start if last + 1 < len(found) else end
+        if kind is None:
+            yield tag, pieces
+            pieces = []
+        else:
+            yield tag, []
+            pieces.append(Piece(tag.start, position, kind, name))
+        index = last + 1
+    yield None, [*pieces, Piece(position, end)]
+
+
+def _ends(found: Sequence[Tag]) -> dict[int, int]:
+    """For each start tag, the index of its end tag, where it has one."""
+    ends: dict[int, int] = {}
+    opened: dict[str, list[int]] = {}
+    for index, tag in enumerate(found):
+        if tag.attributes.endswith("/"):
+            ends[index] = index
+        elif not tag.name.startswith("/"):
+            opened.setdefault(tag.name, []).append(index)
+        elif opened.get(tag.name[1:]):
+            ends[opened[tag.name[1:]].pop()] = index
+    return ends
+
+
+def marked_of(
+    text: str,
+    pieces: Iterable[Piece],
+    decode: Callable[[str], str] = unescape,
+    *,
+    keeps_space: bool = False,
+    keeps_ends: bool = False,
+) -> tuple[Marked, int, int]:
+    """A text without its markup, and where it begins and ends.
+
+    Args:
+        decode: the characters of a piece of text.
+        keeps_space: otherwise, white space becomes one space each.
+        keeps_ends: otherwise, markup around the text is left off.
+    """
+    pieces = _paired(pieces)
+    if not keeps_ends:
+        pieces = _trimmed(text, pieces)
+    if not pieces:
+        return Marked(""), 0, 0
+    first, last = pieces[0], pieces[-1]
+    if first.kind is None and not keeps_space:
+        n = len(text[first.start : first.end].lstrip())
+        first = pieces[0] = replace(first, start=first.end - n)
+    if last.kind is None and not keeps_space:
+        n = len(text[pieces[-1].start : last.end].rstrip())
+        last = pieces[-1] = replace(pieces[-1], end=pieces[-1].start + n)
+    marked, marks = "", list[Mark]()
+    is_spaced = True  # whether a further space would be too many
+    before: Kind | None = None
+    for piece in pieces:
+        raw = text[piece.start : piece.end]
+        if piece.kind is None:
+            part = raw if keeps_space else SPACE.sub(" ", raw)
+            if is_spaced and part[0] == " " and not keeps_space:
+                if before == "empty":  # has spaces on both sides
+                    marks[-1] = replace(marks[-1], written=f"{marks[-1].written} ")
+                part = part[1:]
+            marked += decode(part)
+            is_spaced = marked[-1:] == " "
+        else:
+            marks.append(Mark(len(marked), piece.written or raw, piece.kind))
+            is_break = piece.name == "br" and not is_spaced
+            marked += " " if is_break else ""
+            is_spaced = piece.kind != "item" and (is_spaced or is_break)
+        before = None if piece.name == "br" else piece.kind
+    return Marked(marked, tuple(marks)), first.start, last.end
+
+
+def _trimmed(text: str, pieces: Sequence[Piece]) -> list[Piece]:
+    """Without markup and white space around it."""
+
+    def is_blank(piece: Piece) -> bool:
+        return piece.kind in (None, "empty") and (
+            piece.kind is not None or text[piece.start : piece.end].isspace()
+        )
+
+    first, last = 0, len(pieces) - 1
+    while first <= last:
+        if is_blank(pieces[first]):
+            first += 1
+        elif is_blank(pieces[last]):
+            last -= 1
+        elif first < last and pieces[first].start == pieces[last].partner:
+            first, last = first + 1, last - 1
+        else:
+            break
+    return [*pieces[first : last + 1]]
+
+
+def _paired(pieces: Iterable[Piece]) -> list[Piece]:
+    """Pieces with their partners. Half a pair becomes empty, as does a pair around nothing."""
+    paired, opened = list[Piece](), list[int]()
+    names = Counter[str]()  # of the opened tags
+    for each in pieces:
+        piece = each
+        if piece.start == piece.end and not piece.written:
+            continue
+        if piece.kind == "open":
+            opened.append(len(paired))
+            names[piece.name] += 1
+        elif piece.kind == "close" and not names[piece.name]:
+            piece = replace(piece, kind="empty")
+        elif piece.kind == "close":
+            index = opened.pop()
+            names[paired[index].name] -= 1
+            while paired[index].name != piece.name:
+                index = opened.pop()
+                names[paired[index].name] -= 1
+            start = paired[index].start
+            if all(paired[i].kind == "empty" for i in range(index + 1, len(paired))):
+                paired[index:] = [Piece(start, piece.end, "empty")]
+                continue
+            paired[index] = replace(paired[index], partner=piece.start)
+            piece = replace(piece, partner=start)
+        paired.append(piece)
+    return [
+        replace(piece, kind="empty") if piece.kind == "open" and piece.partner is None else piece
+        for piece in paired
+    ]
