@@ -143,16 +143,11 @@ class ServedRun:
 
 
 class Answer(NamedTuple):
-    """The translations of a text.
-
-    Attributes:
-        texts: best first. marked: the best one with its markup.
-        warnings: keys, or plain text.
-        details: `schemas.LineDetails`, or None.
+    """The translations of a text, best first; the warnings, as keys or plain text; and
+    `schemas.LineDetails` or None.
     """
 
-    texts: list[str]
-    marked: Marked
+    translations: list[Marked]
     warnings: list[str]
     details: dict[str, Any] | None
 
@@ -188,8 +183,7 @@ class TranslateTask:
             results = translator.translate_marked_n_best(texts, self.n)
         answers = (
             Answer(
-                [translation.text for translation, _ in best],
-                best[0][1],
+                [marked for _, marked in best],
                 self.run.checker.warnings(best[0][0]),
                 line_details([each for each, _ in best], self.run) if self.details else None,
             )
@@ -221,39 +215,52 @@ def explained(warnings: Sequence[str]) -> list[str]:
 
 
 def find_alternatives(
-    translator: Translator, text: str, first_tokens: Sequence[str], n: int
-) -> list[tuple[str, float, Translation]]:
-    """The n most probable next tokens after the first ones of a translation.
+    run: ServedRun, text: str, given: Sequence[str], n: int
+) -> Iterator[dict[str, Any]]:
+    """The words that could follow the given tokens of a translation, for `AlternativesAnswer`.
 
-    The most probable token comes first; the others have at least `MIN_PROBABILITY`. Special tokens
-    are no alternatives.
-
-    Args:
-        first_tokens: of the target vocabulary, or <unk>.
-
-    Returns:
-        Each token, its probability after the tokens before it, and the best translation that starts
-        with these tokens.
+    They begin with the n most probable tokens, the best one first; the others have at least
+    `MIN_PROBABILITY`. Special tokens are no alternatives.
 
     Raises:
-        DataError: the text is empty.
+        DataError: a token is not in the vocabulary, or the text is empty.
         TooLargeError: the text does not fit into memory, even alone.
     """
+    translator = run.translator
+    vocabulary, tokenizer = translator.tgt_vocabulary, translator.tgt_tokenizer
+    prefix: list[int] = []
+    for token in given:
+        is_known = token in vocabulary or token == SPECIALS[UNK]
+        # A number, an address or a term is one token in the details, but not for the model.
+        parts = [token] if is_known else tokenizer.split(tokenizer.join([token]))
+        if not is_known and any(part not in vocabulary for part in parts):
+            raise DataError(
+                f"token {token!r} is not in the target vocabulary; after such a word, for "
+                "example a placeholder, a tag or a term, there are no alternatives"
+            )
+        prefix += vocabulary.ids(parts)
     (src_tokens,) = translator.src_tokenizer.split_all([text])
     src = translator.src_vocabulary.ids(src_tokens[: translator.options.max_source_tokens])
     if not src:
         raise DataError("the text is empty, so its translation has no alternatives")
-    vocabulary = translator.tgt_vocabulary
-    prefix = vocabulary.ids(first_tokens)
     likely = _next_tokens(translator.model, src, prefix, min(n, len(vocabulary) - len(SPECIALS)))
     offered = [likely[0], *(each for each in likely[1:] if each[1] >= MIN_PROBABILITY)]
     starts = [[*prefix, index] for index, _ in offered]
     translations = translator.continue_prefixes([text] * len(starts), starts, 1)
-    tokens = vocabulary.tokens([index for index, _ in offered])
-    return [
-        (token, probability, best)
-        for token, (_, probability), (best, *_) in zip(tokens, offered, translations, strict=True)
-    ]
+    # Different tokens may be joined to the same text: the first one counts.
+    found: dict[str, tuple[Translation, float]] = {}
+    for (best, *_), (_, probability) in zip(translations, offered, strict=True):
+        found.setdefault(best.text, (best, probability))
+    for best, probability in found.values():
+        details = describe(best, translator)
+        for word in details["words"]:
+            if word["token"] == len(prefix):  # otherwise the token continues the word before
+                yield {
+                    "word": word["text"],
+                    "probability": round(probability, DIGITS),
+                    "translation": details,
+                    "warnings": explained(run.checker.warnings(best)),
+                }
 
 
 @torch.inference_mode()
@@ -277,79 +284,31 @@ def _next_tokens(
     return [*zip(best.indices.tolist(), map(exp, best.values.tolist()), strict=True)]
 
 
-@dataclass(frozen=True)
-class AlternativesTask:
-    """Finds the alternatives for a word, for `AlternativesAnswer`.
-
-    A request is a text and the tokens before the word.
-    """
-
-    run: ServedRun
-    n: int
-
-    def __call__(self, requests: Sequence[tuple[str, Sequence[str]]]) -> list[list[dict[str, Any]]]:
-        return [[*self._results(text, tokens)] for text, tokens in requests]
-
-    def _results(self, text: str, given: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Raises: DataError if a token is not in the vocabulary, or the text is empty."""
-        translator = self.run.translator
-        vocabulary, tokenizer = translator.tgt_vocabulary, translator.tgt_tokenizer
-        tokens: list[str] = []
-        for token in given:
-            is_known = token in vocabulary or token == SPECIALS[UNK]
-            # A number, an address or a term is one token in the details, but not for the model.
-            parts = [token] if is_known else tokenizer.split(tokenizer.join([token]))
-            if not is_known and any(part not in vocabulary for part in parts):
-                raise DataError(
-                    f"token {token!r} is not in the target vocabulary; after such a word, for "
-                    "example a placeholder, a tag or a term, there are no alternatives"
-                )
-            tokens += parts
-        first: dict[str, tuple[float, Translation]] = {}
-        for _, probability, best in find_alternatives(translator, text, tokens, self.n):
-            # different tokens may be joined to the same text
-            first.setdefault(best.text, (probability, best))
-        for probability, best in first.values():
-            details = describe(best, translator)
-            for word in details["words"]:
-                if word["token"] == len(tokens):  # otherwise the token continues the word before
-                    yield {
-                        "word": word["text"],
-                        "probability": round(probability, DIGITS),
-                        "translation": details,
-                        "warnings": explained(self.run.checker.warnings(best)),
-                    }
-
-
 def describe(translation: Translation, translator: Translator) -> dict[str, Any]:
     """All about a translation of a text that is not empty, for `schemas.TranslationDetails`."""
-    replacements = {replacement.position: replacement for replacement in translation.replaced}
     texts, rows = group_words(
         translation.text, written_tokens(translation), translator.tgt_tokenizer
     )
-    tokens_of: list[list[int]] = [[] for _ in texts]
-    for position, row in enumerate(rows):
-        if 0 <= row < len(texts):
-            tokens_of[row].append(position)
+    last_token = {row: position for position, row in enumerate(rows)}
+    origins = {each.position: each.origin for each in translation.replaced if each.token}
     words: list[dict[str, Any]] = []
-    end, first_token = 0, 0
-    for text, own in zip(texts, tokens_of, strict=True):
+    end, first = 0, 0
+    for index, text in enumerate(texts):
         start = max(translation.text.find(text, end), end)
-        last_token = max(own, default=first_token - 1)
         # Tokens that add no text belong to the next word.
-        tokens = range(first_token, last_token + 1)
-        origins = [replacements[position].origin for position in own if position in replacements]
+        tokens = range(first, last_token.get(index, first - 1) + 1)
         log_prob = sum(translation.token_log_probs[position] for position in tokens)
+        replaced = [origins[position] for position in tokens if position in origins]
         words.append(
             {
                 "text": text,
                 "before": translation.text[end:start],
-                "token": first_token,
+                "token": first,
                 "probability": round(exp(log_prob), DIGITS),
-                "origin": origins[-1] if origins else "model",
+                "origin": replaced[-1] if replaced else "model",
             }
         )
-        end, first_token = start + len(text), last_token + 1
+        end, first = start + len(text), tokens.stop
     attention = None
     if translation.has_attention and translation.attention.size <= MAX_WEIGHTS:
         source, src_tokens = translation.source, translation.src_tokens

@@ -2,10 +2,13 @@
 
 import asyncio
 import hmac
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 from urllib.parse import quote
 
@@ -18,34 +21,27 @@ from nmt import __version__
 from nmt.data.batches import cut_batches
 from nmt.decoding.warnings import describe
 from nmt.errors import NmtError
-from nmt.extras.documents.document import FORMATS, SUFFIXES, Content, TextDocument, open_document
+from nmt.extras.documents.document import (
+    FORMATS,
+    SUFFIXES,
+    Content,
+    Segment,
+    TextDocument,
+    open_document,
+)
 from nmt.extras.init.languages import english_names
+from nmt.extras.serve import schemas
 from nmt.extras.serve.answers import (
-    AlternativesTask,
     Answer,
     Batcher,
     ServedRun,
     Task,
     TranslateTask,
+    find_alternatives,
 )
 from nmt.extras.serve.detection import Detector
 from nmt.extras.serve.downloads import Downloads, translated_name
 from nmt.extras.serve.guard import Guard, on_error
-from nmt.extras.serve.schemas import (
-    MAX_TEXTS,
-    AlternativesAnswer,
-    AlternativesRequest,
-    Detection,
-    DetectRequest,
-    Error,
-    FileAnswer,
-    FileRequest,
-    Health,
-    Language,
-    Run,
-    TranslateAnswer,
-    TranslateRequest,
-)
 from nmt.extras.texts.marked import Marked
 
 # URL -> package, file and type of the page's parts. The style is that of the reports.
@@ -65,53 +61,55 @@ MAX_BYTES_PER_CHARACTER = 12  # "\ud83d\ude00" in JSON
 MAX_OTHER_BYTES = 1 << 17  # of a request, beside its texts: the tokens of a prefix
 
 
-class _Api:
-    """The functions that answer requests. /openapi.json describes them by their docstrings."""
+@dataclass(eq=False)
+class Api:
+    """The functions that answer requests. /openapi.json describes them by their docstrings.
 
-    def __init__(
-        self,
-        runs: Sequence[ServedRun],
-        token: str | None,
-        characters: int,
-        queue: int,
-        timeout: float,
-    ) -> None:
-        self.runs, self.token = {run.info.name: run for run in runs}, token
-        self.characters, self.timeout = characters, timeout
-        self.batcher, self.downloads = Batcher(queue, MAX_BATCH), Downloads()
-        self.detect_language = Detector(
-            (code, tokenizer, vocabulary)
-            for run in runs
-            for code, tokenizer, vocabulary in zip(
-                (run.info.source, run.info.target),
-                run.translator.tokenizers,
-                run.translator.vocabularies,
-                strict=True,
-            )
-        )
+    Args:
+        served: at least one run, with different names.
+        characters: of all texts of a request. queue: texts that may wait. timeout: seconds until an
+            answer.
+        token: that requests must have; None: none.
+    """
 
-    async def translate(self, request: Request, body: TranslateRequest) -> JSONResponse:
+    served: Sequence[ServedRun]
+    characters: int = 20_000
+    queue: int = 256
+    timeout: float = 30.0
+    token: str | None = None
+
+    def __post_init__(self) -> None:
+        self.runs = {run.info.name: run for run in self.served}
+        self.batcher, self.downloads = Batcher(self.queue, MAX_BATCH), Downloads()
+        self.detect_language = Detector(self.served)
+
+    async def translate(self, request: Request, body: schemas.TranslateRequest) -> JSONResponse:
         """Translate texts, line by line. LibreTranslate's clients can use this address."""
         self.authorize(request, body.api_key)
         texts = [body.q] if isinstance(body.q, str) else body.q
-        run, detected = self.run_for(body, "\n".join(texts))
+        run, detected = self.find_run(body, "\n".join(texts))
         is_html = body.format == "html"
-        parts = [_html_parts(text) if is_html else _lines(text) for text in texts]
-        all_parts = [part for of_text, _ in parts for part in of_text]
-        self.check_size(texts, 0 if is_html else len(all_parts))
-        n = 1 if is_html else body.alternatives + 1
+        find = FORMATS["html"].load() if is_html else _lines
+        contents = [Content(text if is_html else text.replace("\r\n", "\n")) for text in texts]
+        documents = [TextDocument("q", each, find(each.text)) for each in contents]
+        segments = [each.text for document in documents for each in document.segments]
+        self.check_size(texts, 0 if is_html else len(segments))
+        n = body.alternatives + 1
         if n > run.info.translations:
             raise HTTPException(
                 422,
                 f"alternatives: run {run.info.name} has at most {run.info.translations - 1}; "
                 "`nmt serve --beam` sets a larger beam",
             )
-        if body.prefix and (is_html or body.glossary or len(all_parts) > 1):
+        if body.prefix and (is_html or body.glossary or len(segments) > 1):
             raise HTTPException(422, "prefix: only for a single line of text, without a glossary")
         task = TranslateTask(run, n, (*body.glossary.items(),), body.prefix, body.details)
-        answers = await self.translate_parts(request, task, all_parts)
+        answers = await self.translate_parts(request, task, segments)
         remaining = iter(answers)
-        translated = [write([*islice(remaining, len(of_text))]) for of_text, write in parts]
+        translated = [
+            _written(document, [*islice(remaining, len(document.segments))])
+            for document in documents
+        ]
         answer: dict[str, Any] = {"translatedText": [first for first, *_ in translated]}
         if body.alternatives:
             answer["alternatives"] = [others for _, *others in translated]
@@ -124,24 +122,26 @@ class _Api:
             answer["lines"] = [each.details for each in answers]
         return JSONResponse(answer)
 
-    async def translate_file(self, request: Request, body: FileRequest) -> FileAnswer:
+    async def translate_file(
+        self, request: Request, body: schemas.FileRequest
+    ) -> schemas.FileAnswer:
         """Translate a file, in its format. The answer says where it is then."""
         self.authorize(request, body.api_key)
         document = await asyncio.to_thread(open_document, body.file, body.name)
         texts = [segment.text for segment in document.segments]
         text = "\n".join(each.text for each in texts)
-        run, _ = self.run_for(body, text)
+        run, _ = self.find_run(body, text)
         self.check_size([text])
         task = TranslateTask(run, terms=(*body.glossary.items(),))
         answers = await self.translate_parts(request, task, texts)
-        pieces = document.written([each.marked for each in answers])
+        pieces = document.written([each.translations[0] for each in answers])
         content = await asyncio.to_thread(b"".join, pieces)
         lines: dict[str, list[int]] = {}
         for line, answer in zip(document.lines, answers, strict=True):
             for warning in answer.warnings:
                 lines.setdefault(warning, []).append(line)
         key = self.downloads.add(translated_name(body.name, run.info.target), content)
-        return FileAnswer(
+        return schemas.FileAnswer(
             translatedFileUrl=str(request.url_for("download_file", key=key)),
             warnings=[
                 *(describe(warning, lines[warning], document.unit) for warning in lines),
@@ -161,30 +161,34 @@ class _Api:
         }
         return Response(content, media_type="application/octet-stream", headers=headers)
 
-    async def alternatives(self, request: Request, body: AlternativesRequest) -> JSONResponse:
+    async def alternatives(
+        self, request: Request, body: schemas.AlternativesRequest
+    ) -> JSONResponse:
         """What else could follow after the first tokens of a translation, with the rest of it."""
         self.authorize(request, body.api_key)
-        run = self.find_run(body.run)
+        run, _ = self.find_run(body, body.q)
         self.check_size([body.q])
         if "\n" in body.q:
             raise HTTPException(422, "q: only one line of text")
-        task = AlternativesTask(run, body.alternatives)
-        results = await self.compute(request, task, (body.q, body.tokens), body.alternatives)
+        find = partial(find_alternatives, run, body.q, body.tokens, body.alternatives)
+        results = await self.compute(request, lambda _: [[*find()]], None, body.alternatives)
         return JSONResponse({"run": run.info.name, "alternatives": results})
 
-    async def detect(self, request: Request, body: DetectRequest) -> list[Detection]:
+    async def detect(
+        self, request: Request, body: schemas.DetectRequest
+    ) -> list[schemas.Detection]:
         """The languages of the runs that a text may be in, best first."""
         self.authorize(request, body.api_key)
         texts = [body.q] if isinstance(body.q, str) else body.q
         self.check_size(texts)
         return self.detect_language("\n".join(texts))
 
-    async def list_runs(self, request: Request, api_key: str = "") -> list[Run]:
+    async def list_runs(self, request: Request, api_key: str = "") -> list[schemas.Run]:
         """The runs that translate."""
         self.authorize(request, api_key)
         return [run.info for run in self.runs.values()]
 
-    async def languages(self, request: Request, api_key: str = "") -> list[Language]:
+    async def languages(self, request: Request, api_key: str = "") -> list[schemas.Language]:
         """The languages, as LibreTranslate lists them: sources first."""
         self.authorize(request, api_key)
         pairs = [(run.info.source, run.info.target) for run in self.runs.values()]
@@ -192,7 +196,7 @@ class _Api:
         for source, target in pairs:
             targets.setdefault(source, {})[target] = None
         return [
-            Language(**_named(code), targets=[*targets.get(code, ())])
+            schemas.Language(**_named(code), targets=[*targets.get(code, ())])
             for code in dict.fromkeys([*targets, *(target for _, target in pairs)])
         ]
 
@@ -209,9 +213,9 @@ class _Api:
             "supportedFilesFormat": [*SUFFIXES],
         }
 
-    async def health(self) -> Health:
+    async def health(self) -> schemas.Health:
         """The server answers. Needs no token."""
-        return Health(status="ok", version=__version__, waiting=self.batcher.n_waiting)
+        return schemas.Health(status="ok", version=__version__, waiting=self.batcher.n_waiting)
 
     def authorize(self, request: Request, api_key: str = "") -> None:
         """Raises: HTTPException if the server has a token, and the request does not."""
@@ -224,41 +228,29 @@ class _Api:
                 "api_key",
             )
 
-    def run_for(
-        self, body: TranslateRequest | FileRequest, text: str
-    ) -> tuple[ServedRun, list[Detection]]:
-        """The run for a text, and if the request asks for it, the languages that it may be in."""
-        is_auto = body.source == "auto" and "source" in body.model_fields_set
-        detected = self.detect_language(text) if is_auto else []
-        return self.find_run(body.run, body.source, body.target, detected), detected
-
     def find_run(
-        self,
-        name: str | None,
-        source: str = "auto",
-        target: str = "auto",
-        detected: Sequence[Detection] = (),
-    ) -> ServedRun:
-        """The run with this name, or the first with these languages.
-
-        Args:
-            detected: the languages that an automatic source may be, best first.
+        self, body: schemas.RunRequest, text: str
+    ) -> tuple[ServedRun, list[schemas.Detection]]:
+        """The run that a request names, or the first with its languages; and the languages that the
+        text may be in, if the request asks for them.
 
         Raises:
             HTTPException: there is none.
         """
-        if name is not None and name not in self.runs:
+        if body.run is not None and body.run not in self.runs:
             known = ", ".join(self.runs)
-            raise HTTPException(422, f"run: there is no {name!r}; the runs are {known}")
-        runs = [*self.runs.values()] if name is None else [self.runs[name]]
-        for language in [*(each.language for each in detected), source]:
-            for run in runs:
-                if language in ("auto", run.info.source) and target in ("auto", run.info.target):
-                    return run
+            raise HTTPException(422, f"run: there is no {body.run!r}; the runs are {known}")
+        is_auto = body.source == "auto" and "source" in body.model_fields_set
+        detected = self.detect_language(text) if is_auto else []
+        for language in [*(each.language for each in detected), body.source]:
+            for name, run in self.runs.items():
+                languages = (language, run.info.source), (body.target, run.info.target)
+                if body.run in (None, name) and all(a in ("auto", b) for a, b in languages):
+                    return run, detected
         pairs = {f"{run.info.source}-{run.info.target}" for run in self.runs.values()}
         raise HTTPException(
             422,
-            f"source, target: no run translates {source}-{target}; there is "
+            f"source, target: no run translates {body.source}-{body.target}; there is "
             f"{', '.join(sorted(pairs))}",
         )
 
@@ -266,7 +258,7 @@ class _Api:
         """Raises: HTTPException if the texts are too long, or have too many lines."""
         for count, limit, unit in (
             (sum(map(len, texts)), self.characters, "characters"),
-            (n_lines, MAX_TEXTS, "lines"),
+            (n_lines, schemas.MAX_TEXTS, "lines"),
         ):
             if count > limit:
                 raise HTTPException(
@@ -313,26 +305,14 @@ class _Api:
 
 
 def create_app(
-    runs: Sequence[ServedRun],
-    *,
-    characters: int = 20_000,
-    queue: int = 256,
-    timeout: float = 30.0,
-    token: str | None = None,
-    hosts: frozenset[str] | None = None,
-    on_ready: Callable[[], None] = lambda: None,
+    api: Api, *, hosts: frozenset[str] | None, on_ready: Callable[[], None] = lambda: None
 ) -> FastAPI:
     """The application.
 
     Args:
-        runs: at least one, with different names.
-        characters: of all texts of a request. queue: texts that may wait. timeout: seconds until an
-            answer.
-        token: that requests must have; None: none.
         hosts: names that the header Host may have; None: any.
         on_ready: called when the server starts to answer.
     """
-    api = _Api(runs, token, characters, queue, timeout)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -347,11 +327,14 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         responses={
-            "default": {"model": Error, "description": "the request is refused, or has failed"}
+            "default": {
+                "model": schemas.Error,
+                "description": "the request is refused, or has failed",
+            }
         },
     )
-    app.post("/translate", response_model=TranslateAnswer)(api.translate)
-    app.post("/alternatives", response_model=AlternativesAnswer)(api.alternatives)
+    app.post("/translate", response_model=schemas.TranslateAnswer)(api.translate)
+    app.post("/alternatives", response_model=schemas.AlternativesAnswer)(api.alternatives)
     app.post("/translate_file")(api.translate_file)
     app.get("/download_file/{key}")(api.download_file)
     app.post("/detect")(api.detect)
@@ -363,7 +346,7 @@ def create_app(
         app.add_route(path, _file(files(package).joinpath(name).read_bytes(), media_type))
     for kind in (NmtError, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, on_error)
-    max_body = MAX_BYTES_PER_CHARACTER * characters + MAX_OTHER_BYTES
+    max_body = MAX_BYTES_PER_CHARACTER * api.characters + MAX_OTHER_BYTES
     max_bodies = {"/translate_file": max(max_body, MAX_FILE_BYTES)}
     app.add_middleware(Guard, hosts=hosts, max_body=max_body, max_bodies=max_bodies)
     return app
@@ -383,34 +366,20 @@ async def _wait_for_disconnect(request: Request) -> None:
         pass
 
 
-# The texts to translate, and what makes the translations, best first, from the answers to them.
-_Parts = tuple[list[Marked], Callable[[Sequence[Answer]], list[str]]]
+def _lines(text: str) -> Iterator[Segment]:
+    """As `find` of a format: all lines. Raises: HTTPException if one is too long."""
+    start = 0
+    for line in text.split("\n"):
+        if len(line) > MAX_LINE:
+            raise HTTPException(
+                413, f"{len(line):,} characters in a line; it has at most {MAX_LINE:,}; split it"
+            )
+        yield Segment(start, start + len(line), Marked(line), attrgetter("written"))
+        start += len(line) + 1
 
 
-def _lines(text: str) -> _Parts:
-    """Raises: HTTPException if a line is too long."""
-    lines = text.replace("\r\n", "\n").split("\n")
-    longest = max(map(len, lines))
-    if longest > MAX_LINE:
-        raise HTTPException(
-            413, f"{longest:,} characters in a line; it has at most {MAX_LINE:,}; split it"
-        )
-
-    def write(answers: Sequence[Answer]) -> list[str]:
-        best = [each.texts for each in answers]
-        return [
-            "\n".join(of_line[:rank][-1] for of_line in best)
-            for rank in range(1, max(map(len, best)) + 1)
-        ]
-
-    return [Marked(line) for line in lines], write
-
-
-def _html_parts(html: str) -> _Parts:
-    content = Content(html)
-    document = TextDocument("q", content, FORMATS["html"].load()(content.text))
-
-    def write(answers: Sequence[Answer]) -> list[str]:
-        return [b"".join(document.written([each.marked for each in answers])).decode()]
-
-    return [each.text for each in document.segments], write
+def _written(document: TextDocument, answers: Sequence[Answer]) -> list[str]:
+    """The translations of a document, best first."""
+    n = max((len(each.translations) for each in answers), default=1)
+    ranks = ([each.translations[: rank + 1][-1] for each in answers] for rank in range(n))
+    return [b"".join(document.written(best)).decode() for best in ranks]

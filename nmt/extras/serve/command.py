@@ -26,7 +26,7 @@ from nmt.decoding.warnings import WarningChecker
 from nmt.errors import ConfigError, NmtError
 from nmt.extras.ranking.keys import MbrConfig
 from nmt.extras.serve.answers import ServedRun
-from nmt.extras.serve.app import create_app
+from nmt.extras.serve.app import Api, create_app
 from nmt.extras.serve.schemas import Run
 from nmt.extras.texts.translator import TextTranslator
 from nmt.run.folder import load_run_config
@@ -137,11 +137,7 @@ def command(**values: Any) -> None:
         address = f"{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
         names = ", ".join(f"{run.info.name} ({run.info.source}-{run.info.target})" for run in runs)
         app = create_app(
-            runs,
-            characters=options.max_characters,
-            queue=options.queue,
-            timeout=options.timeout,
-            token=token,
+            Api(runs, options.max_characters, options.queue, options.timeout, token),
             # A token protects better than the names of the host, which may stand behind a proxy.
             hosts=LOCAL_NAMES | {host} if token is None else None,
             on_ready=lambda: print(

@@ -8,6 +8,7 @@ from math import exp, log
 
 from nmt.data.checks import guess_language
 from nmt.decoding.warnings import WordFrequencies
+from nmt.extras.serve.answers import ServedRun
 from nmt.extras.serve.schemas import Detection
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import SPECIALS, Vocabulary
@@ -22,36 +23,37 @@ USUAL, UNUSUAL = 1.5, 2.5
 
 
 class Detector:
-    """Knows some languages.
+    """Knows the languages of some runs; of each, the first run counts."""
 
-    Args:
-        languages: code, tokenizer and vocabulary of each; of a code the first counts.
-    """
-
-    def __init__(self, languages: Iterable[tuple[str, Tokenizer, Vocabulary]]) -> None:
+    def __init__(self, runs: Iterable[ServedRun]) -> None:
         self._languages: dict[str, tuple[WordFrequencies, float]] = {}
-        for code, tokenizer, vocabulary in languages:
-            if code not in self._languages:
-                frequencies = WordFrequencies(tokenizer, vocabulary)
-                self._languages[code] = frequencies, _usual(tokenizer, vocabulary)
+        for run in runs:
+            src_tokenizer, tgt_tokenizer = run.translator.tokenizers
+            src_vocabulary, tgt_vocabulary = run.translator.vocabularies
+            for code, tokenizer, vocabulary in (
+                (run.info.source, src_tokenizer, src_vocabulary),
+                (run.info.target, tgt_tokenizer, tgt_vocabulary),
+            ):
+                known = WordFrequencies(tokenizer, vocabulary), _usual(tokenizer, vocabulary)
+                self._languages.setdefault(code, known)
 
     def __call__(self, text: str) -> list[Detection]:
         """The languages that a text may be in, best first; at least one."""
         text = NO_WORDS.sub(" ", text[:MAX_CHARACTERS])
         text = text.lower() if text.isupper() else text
-        guess, rows = guess_language([text]), []
+        guess = guess_language([text])
+        scores, fits = dict[str, float](), dict[str, float]()
         for code, (frequencies, usual) in self._languages.items():
-            (log_prob,), known = frequencies.log_probs([text]), frequencies.known(text)
-            unusual = log_prob / max(_length(text), 1) / usual
-            fit = min(max((UNUSUAL - unusual) / (UNUSUAL - USUAL), 0), 1)
-            fit *= sum(known) / max(len(known), 1)
-            rows.append((log_prob + GUESS * (code == guess), fit, code))
-        rows.sort(reverse=True)
-        best = rows[0][0]
-        total = sum(exp(score - best) for score, *_ in rows)
+            (log_prob,) = frequencies.log_probs([text])
+            scores[code] = log_prob + GUESS * (code == guess)
+            length = _length(text)
+            unusual = log_prob / length / usual if length else UNUSUAL
+            fits[code] = min(max((UNUSUAL - unusual) / (UNUSUAL - USUAL), 0), 1)
+        best = max(scores.values())
+        total = sum(exp(score - best) for score in scores.values())
         found = [
-            Detection(language=code, confidence=round(100 * fit * exp(score - best) / total))
-            for score, fit, code in rows
+            Detection(language=code, confidence=round(100 * fits[code] * exp(score - best) / total))
+            for code, score in scores.items()
         ]
         found.sort(key=lambda each: -each.confidence)
         return [each for each in found if each.confidence] or found[:1]

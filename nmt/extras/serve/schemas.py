@@ -17,6 +17,8 @@ from pydantic import (
     model_validator,
 )
 
+from nmt.decoding.unknown_words import Replacement
+
 MAX_TEXTS = 128  # of a request
 MAX_TERMS = 500  # of a glossary
 
@@ -53,54 +55,51 @@ class Request(Message):
     send all their fields.
     """
 
+    api_key: Text = Field("", description="the token of the server, in place of Authorization")
+
     @model_validator(mode="before")
     @classmethod
     def _without_empty(cls, fields: Any) -> Any:
         if not isinstance(fields, dict):
             return fields
-        return {
-            name: value
-            for name, value in fields.items()
-            if value is not None and (value != "" or name == "q")
-        }
+        given = {name: value for name, value in fields.items() if value not in (None, "")}
+        return {"q": fields["q"], **given} if fields.get("q") == "" else given
 
 
-class TranslateRequest(Request):
+class RunRequest(Request):
+    """Base of the requests to a run."""
+
+    source: Text = Field(
+        "auto", description="language code of the texts; auto: detected; default: that of the run"
+    )
+    target: Text = Field("auto", description="language code of the translations; auto: as source")
+    run: Text | None = Field(None, description="its name; default: the first with these languages")
+
+
+class TranslateRequest(RunRequest):
     """Texts to translate, line by line; a line may have several sentences."""
 
     q: Text | Annotated[list[Text], Field(min_length=1, max_length=MAX_TEXTS)] = Field(
         description="a text, or a list of texts"
     )
-    source: Text = Field(
-        "auto", description="language code of the texts; auto: detected; default: that of the run"
-    )
-    target: Text = Field("auto", description="language code of the translations; auto: as source")
     format: Literal["text", "html"] = "text"
     alternatives: int = Field(
-        0,
-        ge=0,
-        description="further translations of each text to add; fewer than the beam; none of HTML",
+        0, ge=0, description="further translations of each text to add; fewer than the beam"
     )
-    api_key: Text = Field("", description="the token of the server, in place of Authorization")
-    run: Text | None = Field(None, description="its name; default: the first with these languages")
     glossary: Terms = Field({}, description="term in the source language -> its translation")
     prefix: Text = Field("", description="the start of the translation; for a single line")
     details: bool = Field(False, description="add words, probabilities and attention of each line")
 
 
-class FileRequest(Request):
+class FileRequest(RunRequest):
     """A file to translate: as a form (multipart/form-data), or as JSON."""
 
     file: Base64Bytes = Field(description="in base64; in a form the file itself, with its name")
     name: Text = Field(description="of the file; its suffix says which format it has")
-    source: Text = Field("auto", description="as in `/translate`")
-    target: Text = "auto"
-    api_key: Text = ""
-    run: Text | None = None
     glossary: Terms = Field({}, description="in a form as JSON")
 
 
-class AlternativesRequest(Request):
+class AlternativesRequest(RunRequest):
     """A text and the first tokens of its translation: what else could follow?"""
 
     q: Text = Field(description="one sentence")
@@ -109,15 +108,12 @@ class AlternativesRequest(Request):
         description="those of the translation before the word to replace, as in its details",
     )
     alternatives: int = Field(8, ge=1, le=50, description="how many to return")
-    api_key: Text = ""
-    run: Text | None = Field(None, description="default: the first")
 
 
 class DetectRequest(Request):
     """A text: in which language is it?"""
 
     q: Text | list[Text]
-    api_key: Text = ""
 
 
 class Detection(Message):
@@ -139,19 +135,8 @@ class Word(Message):
     )
 
 
-class Replaced(Message):
-    """The replacement of a token `<unk>`, or of one that a term takes the place of."""
-
-    position: int
-    src_position: int | None = Field(description="of the source token with the most attention")
-    token: str
-    origin: Literal["copied", "lexicon", "left out", "glossary"]
-
-
 class TranslationDetails(Message):
-    """A translation of a line. The fields up to `complete` are those of `nmt translate --json`. Of
-    a very long line, only its sentences have an alignment, words and attention.
-    """
+    """A translation of a line. The fields up to `complete` are those of `nmt translate --json`."""
 
     text: str
     tokens: list[str] = Field(description="before unknown words are replaced")
@@ -159,12 +144,13 @@ class TranslationDetails(Message):
     log_prob: float = Field(description="of all tokens and the end, in nats")
     token_log_probs: list[float] = Field(description="with that of the end, if it is complete")
     alignment: list[tuple[int, int]] = Field(description="pairs (source word, word) from 0")
-    replaced: list[Replaced]
+    replaced: list[Replacement] = Field(description="of tokens <unk>, or where a term stands")
     complete: bool = Field(description="false: cut at the maximum length")
     confidence: float | None = Field(None, description="probability that it is good")
     words: list[Word]
     attention: list[list[float]] | None = Field(
-        description="by word: weights of the source words, and of the end of the source"
+        description="by word: weights of the source words, and of the end of the source; a very "
+        "long line has none, but its sentences do"
     )
 
 

@@ -3,7 +3,7 @@
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,15 +25,15 @@ def served(folder: Path) -> list[ServedRun]:
 
 
 @contextmanager
-def serving(runs: Sequence[ServedRun], limits: Mapping[str, Any], **settings: Any) -> Iterator[str]:
+def serving(runs: Sequence[ServedRun], **settings: Any) -> Iterator[str]:
     """The address of a server in a thread."""
     import uvicorn
 
-    from nmt.extras.serve.app import create_app
+    from nmt.extras.serve.app import Api, create_app
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = uvicorn.Server(
-            uvicorn.Config(create_app(runs, **limits, **settings), log_config=None)
+            uvicorn.Config(create_app(Api(runs, **settings), hosts=None), log_config=None)
         )
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()

@@ -15,10 +15,13 @@ pytest.importorskip("fastapi", reason="needs nmt[serve]")
 from fastapi.testclient import TestClient
 
 from nmt.decoding.forced import score_pairs
+from nmt.decoding.warnings import WarningChecker
 from nmt.extras.serve import guard as module
 from nmt.extras.serve.answers import MIN_PROBABILITY, ServedRun, find_alternatives, group_words
-from nmt.extras.serve.app import create_app
+from nmt.extras.serve.app import Api, create_app
 from nmt.extras.serve.schemas import AlternativesAnswer, TranslateAnswer
+from nmt.extras.serve.schemas import Run as RunInfo
+from nmt.extras.texts.translator import TextTranslator
 from tests.conftest import Run
 from tests.decoding.test_translator import make_translator
 from tests.extras.serve.conftest import Gate, serving, until
@@ -33,7 +36,7 @@ NO_TOKEN = (
 
 
 def client_of(runs: Sequence[ServedRun], *, token: str | None = None, **limits: Any) -> TestClient:
-    app = create_app(runs, token=token, hosts=None if token else HOSTS, **limits)
+    app = create_app(Api(runs, token=token, **limits), hosts=None if token else HOSTS)
     return TestClient(app, base_url="http://127.0.0.1:8000")
 
 
@@ -267,7 +270,7 @@ def test_invalid_bodies(client: TestClient, body: bytes, status: int, text: str)
 
 def test_a_body_that_does_not_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BODY_SECONDS", 0.05)
-    with serving([], {}) as address, closing(connection_to(address)) as connection:
+    with serving([]) as address, closing(connection_to(address)) as connection:
         connection.putrequest("POST", "/translate")
         connection.putheader("content-length", "9")
         connection.endheaders(b"{")
@@ -332,7 +335,7 @@ def test_a_request_whose_client_is_gone_leaves_the_queue(
     served: list[ServedRun], gate: Gate
 ) -> None:
     body = json.dumps({"q": DOG})
-    with serving(served, {"queue": 1, "timeout": 0.5}) as address:
+    with serving(served, queue=1, timeout=0.5) as address:
 
         def connect() -> http.client.HTTPConnection:
             connection = connection_to(address)
@@ -367,16 +370,23 @@ def test_words_of_scripts_without_spaces_are_tokens() -> None:
 def test_each_alternative_starts_with_the_given_tokens_and_its_own() -> None:
     """And its probability is that of forced decoding."""
     translator = make_translator()
-    for text, prefix in [("abab", ["b", "a"]), ("b", []), ("ab ab", ["▁"])]:
-        alternatives = find_alternatives(translator, text, prefix, 3)
-        probabilities = [probability for _, probability, _ in alternatives]
+    info = RunInfo(name="", source="en", target="en", translations=3)
+    checker = WarningChecker(translator.tokenizers, translator.vocabularies)
+    run = ServedRun(info, TextTranslator.of(translator), checker)
+    n_scored = 0
+    for text, prefix in [("abab", ["a", "▁"]), ("b", []), ("ab ab", ["▁"])]:
+        alternatives = [*find_alternatives(run, text, prefix, 3)]
+        probabilities = [each["probability"] for each in alternatives]
         assert probabilities == sorted(probabilities, reverse=True)
         assert all(probability >= MIN_PROBABILITY for probability in probabilities[1:])
-        assert len({token for token, _, _ in alternatives}) == len(alternatives)
-        for token, probability, translation in alternatives:
-            tokens = (*prefix, token)
-            assert translation.tokens[: len(tokens)] == tokens
+        nexts = {each["translation"]["tokens"][len(prefix)] for each in alternatives}
+        assert len(nexts) == len(alternatives)
+        for each in alternatives:
+            tokens = each["translation"]["tokens"][: len(prefix) + 1]
+            assert tokens[: len(prefix)] == (*prefix,)
             (scored,) = score_pairs(translator, [(text, translator.tgt_tokenizer.join(tokens))])
             if scored.tokens == tokens:  # a space at the end is not part of the text
                 expected = exp(scored.token_log_probs[len(prefix)])
-                assert probability == pytest.approx(expected, rel=1e-4)
+                assert each["probability"] == pytest.approx(expected, abs=1e-4)
+                n_scored += 1
+    assert n_scored

@@ -144,9 +144,17 @@ def test_html(client: TestClient) -> None:
     answer = client.post("/translate", json={"q": [html, DOG, ""], **fields}).json()
     translated = html.replace(f">{DOG}</p>", f">{dog}</p>").replace(KING, king)
     assert answer["translatedText"] == [translated, dog, ""]
-    assert answer["alternatives"] == [[], [], []]
+    assert [len(others) for others in answer["alternatives"]] == [3, 3, 0]
     single = client.post("/translate", data={"q": html, **fields, "details": "true"}).json()
-    assert (single["translatedText"], single["alternatives"]) == (translated, [])
+    assert (single["translatedText"], single["alternatives"]) == (
+        translated,
+        answer["alternatives"][0],
+    )
+    (dogs, kings) = ([each["text"] for each in line["translations"]] for line in single["lines"])
+    assert single["alternatives"] == [
+        html.replace(f">{DOG}</p>", f">{dog}</p>").replace(KING, king)
+        for dog, king in zip(dogs[1:], kings[1:], strict=True)
+    ]
     assert [line["translations"][0]["text"] for line in single["lines"]] == [dog, king]
     TranslateAnswer.model_validate(single)
     # what a page says about its encoding does not concern this text

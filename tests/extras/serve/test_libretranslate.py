@@ -108,7 +108,7 @@ def test_a_file_stays_as_it_is(content: bytes, text: str) -> None:
 
 def test_the_python_client_with_a_token(served: list[ServedRun]) -> None:
     """libretranslatepy sends forms, also to ask for the languages."""
-    with serving(served, {}, token=TOKEN) as address:
+    with serving(served, token=TOKEN) as address:
 
         def ask(method: str, path: str, **fields: str) -> Any:
             host = address.removeprefix("http://")

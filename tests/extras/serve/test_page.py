@@ -28,7 +28,7 @@ def page(browser: Browser, served: list[ServedRun]) -> Iterator[Page]:
     """
     problems, hosts = list[str](), set[str]()
     with (
-        serving(served, {"characters": 300}, token=TOKEN) as address,
+        serving(served, characters=300, token=TOKEN) as address,
         browser.new_context(viewport={"width": 375, "height": 700}) as context,
     ):
         page = context.new_page()
