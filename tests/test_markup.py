@@ -178,7 +178,7 @@ def test_the_page_of_the_server(run: Path, check: Callable[[str], Page]) -> None
     from nmt.extras.serve.command import load_runs
     from tests.extras.serve.conftest import serving
 
-    with serving(load_runs([run], device="cpu", overrides=()), {}) as address:
+    with serving(load_runs([run], device="cpu", overrides=())) as address:
         page = check(f"{address}/")
         page.fill("#source", "\n".join(PAYLOADS[:3]))
         words = page.locator(".run .words.output button")

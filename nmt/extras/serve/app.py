@@ -326,12 +326,7 @@ def create_app(
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        responses={
-            "default": {
-                "model": schemas.Error,
-                "description": "the request is refused, or has failed",
-            }
-        },
+        responses={"default": {"model": schemas.Error, "description": "refused, or failed"}},
     )
     app.post("/translate", response_model=schemas.TranslateAnswer)(api.translate)
     app.post("/alternatives", response_model=schemas.AlternativesAnswer)(api.alternatives)
@@ -346,9 +341,12 @@ def create_app(
         app.add_route(path, _file(files(package).joinpath(name).read_bytes(), media_type))
     for kind in (NmtError, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, on_error)
-    max_body = MAX_BYTES_PER_CHARACTER * api.characters + MAX_OTHER_BYTES
-    max_bodies = {"/translate_file": max(max_body, MAX_FILE_BYTES)}
-    app.add_middleware(Guard, hosts=hosts, max_body=max_body, max_bodies=max_bodies)
+
+    def max_body(path: str) -> int:
+        most = MAX_BYTES_PER_CHARACTER * api.characters + MAX_OTHER_BYTES
+        return max(most, MAX_FILE_BYTES) if path == "/translate_file" else most
+
+    app.add_middleware(Guard, hosts=hosts, max_body=max_body)
     return app
 
 

@@ -4,10 +4,10 @@ are.
 
 import re
 from collections.abc import Iterable
-from math import exp, log
+from math import exp
 
 from nmt.data.checks import guess_language
-from nmt.decoding.warnings import WordFrequencies
+from nmt.decoding.warnings import WordFrequencies, unigram_log_probs
 from nmt.extras.serve.answers import ServedRun
 from nmt.extras.serve.schemas import Detection
 from nmt.text.tokenizers import Tokenizer
@@ -28,12 +28,9 @@ class Detector:
     def __init__(self, runs: Iterable[ServedRun]) -> None:
         self._languages: dict[str, tuple[WordFrequencies, float]] = {}
         for run in runs:
-            src_tokenizer, tgt_tokenizer = run.translator.tokenizers
-            src_vocabulary, tgt_vocabulary = run.translator.vocabularies
-            for code, tokenizer, vocabulary in (
-                (run.info.source, src_tokenizer, src_vocabulary),
-                (run.info.target, tgt_tokenizer, tgt_vocabulary),
-            ):
+            codes, parts = (run.info.source, run.info.target), run.translator
+            both = zip(codes, parts.tokenizers, parts.vocabularies, strict=True)
+            for code, tokenizer, vocabulary in both:
                 known = WordFrequencies(tokenizer, vocabulary), _usual(tokenizer, vocabulary)
                 self._languages.setdefault(code, known)
 
@@ -61,10 +58,10 @@ class Detector:
 
 def _usual(tokenizer: Tokenizer, vocabulary: Vocabulary) -> float:
     """The mean log-probability of a character of the training data."""
-    rows = [*zip(vocabulary, vocabulary.counts, strict=True)][len(SPECIALS) :]
-    n_tokens = max(sum(count for _, count in rows), 1)
-    total = sum(count * log(max(count, 0.5) / n_tokens) for _, count in rows)
-    return total / max(sum(count * _length(tokenizer.join([token])) for token, count in rows), 1)
+    log_probs = unigram_log_probs(vocabulary.counts)
+    rows = [*zip(vocabulary, vocabulary.counts, log_probs, strict=True)][len(SPECIALS) :]
+    length = sum(count * _length(tokenizer.join([token])) for token, count, _ in rows)
+    return sum(count * log_prob for _, count, log_prob in rows) / max(length, 1)
 
 
 def _length(text: str) -> int:

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
@@ -76,18 +76,13 @@ class Guard:
 
     Args:
         hosts: names that the header Host may have, without port; None: any.
-        max_body: bytes; for a path in `max_bodies` those.
+        max_body: from a path to bytes.
     """
 
     def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        hosts: frozenset[str] | None,
-        max_body: int,
-        max_bodies: Mapping[str, int],
+        self, app: ASGIApp, *, hosts: frozenset[str] | None, max_body: Callable[[str], int]
     ) -> None:
-        self.app, self.hosts, self.max_body, self.max_bodies = app, hosts, max_body, max_bodies
+        self.app, self.hosts, self.max_body = app, hosts, max_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -116,7 +111,7 @@ class Guard:
             is_post = scope["method"] == "POST"
             is_form = headers.get("content-type", FORMS[0] if is_post else "").startswith(FORMS)
             if is_post or is_form:
-                body = await self._read_body(receive, self.max_bodies.get(scope["path"]))
+                body = await self._read_body(receive, self.max_body(scope["path"]))
                 if is_form and not body.lstrip().startswith(b"{"):  # curl calls JSON a form
                     fields = await form_fields(Request(scope, _received(body, receive)), len(body))
                     if is_post:
@@ -131,9 +126,8 @@ class Guard:
             return
         await self.app(scope, receive, send_with_headers)
 
-    async def _read_body(self, receive: Receive, limit: int | None) -> bytes:
+    async def _read_body(self, receive: Receive, limit: int) -> bytes:
         """Raises: HTTPException if the body is too large, or takes too long."""
-        limit = limit or self.max_body
         body, is_complete = bytearray(), False
         try:
             async with asyncio.timeout(BODY_SECONDS):
