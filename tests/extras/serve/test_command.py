@@ -87,13 +87,13 @@ def test_many_clients_at_once_get_their_own_answers(folder: Path) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="no SIGTERM")
 def test_sigterm_answers_what_was_accepted_and_refuses_the_rest(folder: Path) -> None:
     lines = [source for source, _ in toy.sentence_pairs()[:100]]
-    with server(folder / "run", "--beam", 40) as (process, port), ThreadPoolExecutor(4) as pool:
-        waiting = [pool.submit(ask, port, "/translate", q=lines[:40]) for _ in range(4)]
+    with server(folder / "run", "--beam", 40) as (process, port), ThreadPoolExecutor(6) as pool:
+        waiting = [pool.submit(ask, port, "/translate", q=lines[:32]) for _ in range(6)]
         # Until the first request is being answered, and the others wait.
-        while ask(port, "/health")[1]["waiting"] < 90:
+        while ask(port, "/health")[1]["waiting"] < 64:
             assert not any(future.done() for future in waiting)
         process.send_signal(signal.SIGTERM)
-        assert [future.result(SECONDS)[0] for future in waiting] == [200] * 4
+        assert [future.result(SECONDS)[0] for future in waiting] == [200] * 6
         assert process.wait(SECONDS) == 0
         with pytest.raises(ConnectionError):
             ask(port, "/translate", q="The dog sees the tree.")
