@@ -40,11 +40,28 @@ PATTERNS = [
         ("address", r"(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]*\w"),
         ("name", r"(?<![\w&/])[@#][A-Za-z_]\w*"),
         ("name", r"(?<![\w.@/-])[\w-]{2,}(?:\.[a-z]{2,5})+(?!\.?\w)"),  # example.org, list.txt
+        ("name", r"(?<![\w.@/-])(?:[\w-]+\.)+(?:com|dev|edu|gov|info|io|net|org)(?!\w|\.\w)"),
         ("file", r"(?<!\w)[A-Za-z]:\\[^\s<>\"]*\w"),  # C:\list.txt
-        ("file", r"(?<!\S)~?/\w[\w.-]*/[\w./-]*\w"),
+        ("file", r"(?<![^\s\"'“„«»‘(])~?/\w[\w.-]*/[\w./-]*\w"),
+        ("file", r"(?<=[\"'“„«»‘])~?/\w[\w.-]*(?![\w/])"),
+        # ../list, a/list.txt; but not and/or
+        (
+            "file",
+            r"(?<![\w./~:-])(?:(?:\.\.?/)+\w(?:[\w./-]*\w)?|(?:[\w.-]+/)+[\w-]+\.[a-z]\w{1,4}\b)",
+        ),
+        ("option", r"(?<![\w-])--[a-z][\w-]*(?:=[\w.]+)?"),
         ("code", r"`[^`\s](?:[^`\n]*[^`\s])?`"),
         # XR-200-B, max_size; but the underscore of "Pa_ste" marks a key
-        ("name", r"(?<![\w-])(?=[A-Z\d-]*[A-Z])(?=[A-Z-]*\d)[A-Z\d]{2,}(?:-[A-Z\d]+)+(?![\w-])"),
+        (
+            "name",
+            r"(?<![\w-])(?=[A-Z\d-]*[A-Z])(?=[A-Z-]*\d)[A-Z\d]{2,}(?:-[A-Z\d]+)+"
+            r"(?!\w|-[A-Z\d]+\b)",
+        ),
+        # AB7, v4l2, 12b; but neither 90s nor 5ms
+        (
+            "name",
+            r"(?<!\w)(?<!\d\.)(?:[A-Za-z]+\d[A-Za-z\d]*|\d+[A-Za-z](?<![aeghkms]))(?!\w|\.\d)",
+        ),
         ("name", r"(?<![^\W_])(?![A-Z][a-z]*_[a-z]+\b)_*[A-Za-z][A-Za-z\d]*_\w+"),
         ("emoji", "[\U0001f000-\U0001faff\u2600-\u27bf]"),
     )
@@ -108,8 +125,14 @@ def differences(source: str, translation: str) -> list[Difference]:
         )
     if missing or extra:
         return _outer(missing) + _outer(extra)
-    if moved := _moved(wanted, found):
-        return moved
+    values, own_values = (NEXT_VALUE.findall(text) for text in (source, translation))
+    if len(values) == len(own_values) and values != own_values:  # or some have numbers: %2$s
+        own = next(
+            own
+            for value, own in zip(values, NEXT_VALUE.finditer(translation), strict=True)
+            if value != own.group()
+        )
+        return [Difference("placeholder", own.group(), own.start(), "moved")]
     return [] if _misplaced_tags(source) else _misplaced_tags(translation)
 
 
@@ -138,29 +161,6 @@ def _beyond(
     for key, matches in found.items():
         for match in matches[len(other.get(key, ())) :]:
             yield key[0], f"{match.group()}{'>' if key[0] == 'tag' else ''}", match.start()
-
-
-def _moved(
-    wanted: Mapping[tuple[str, str], Sequence[re.Match[str]]],
-    found: Mapping[tuple[str, str], Sequence[re.Match[str]]],
-) -> list[Difference]:
-    """The first of the placeholders that take the next value that differs from the source's."""
-    expected, own = (
-        sorted(
-            (match.start(), match.group())
-            for matches in each.values()
-            for match in matches
-            if NEXT_VALUE.fullmatch(match.group())
-        )
-        for each in (wanted, found)
-    )
-    if len(expected) != len(own):  # some have numbers: %2$s
-        return []
-    return [
-        Difference("placeholder", text, start, "moved")
-        for (_, value), (start, text) in zip(expected, own, strict=True)
-        if value != text
-    ][:1]
 
 
 def _outer(found: Sequence[Difference]) -> list[Difference]:

@@ -14,7 +14,8 @@ from nmt.extras.texts.sentences import NO_SPACES
 
 # Read in the places of items until other words are chosen.
 NAME, NUMBER = "Xxx", "000"
-_EMOJI = "[\U0001f000-\U0001faff\u2600-\u27bf]"
+_EMOJI = "[\U0001f000-\U0001faff\u2600-\u27bf©®™]"
+_DIGITS = r"\d+(?:[.,:/'’-]\d+)*"
 _VALUE = r"\"[^\"<]*\"|'[^'<]*'|[^\s\"'<>/]+"
 _FLAGS = "checked|controls|disabled|download|hidden|multiple|open|readonly|required|selected"
 _Form = Literal["open", "empty", "item", "number"]
@@ -38,6 +39,12 @@ _FORMS: list[tuple[_Form, str]] = [
         r"\{\s*\w+\s*,\s*(?:plural|select|selectordinal)\s*,"
         r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}",
     ),
+    # %H:%M, Ctrl+S and -v: people translate some of them, a model loses them
+    ("item", r"(?<![\d%])(?<!\d\s)%[-_0^#]?[aAbBhHIjklmMpPRSTuUwWyYzZ](?![A-Za-z])"),
+    ("item", r"(?<!\w)(?:(?:Ctrl|Alt|Shift|Cmd|Command|Win|Super)[+-])+(?:[A-Z][a-z]*|\d|F\d+)\b"),
+    ("item", r"(?<![^\s(\[|])-[A-Za-z](?<![AEIOUY])(?![\w'’-])"),
+    ("number", rf"[$€£¥§]\s?{_DIGITS}"),
+    ("number", rf"(?<!\w)[-+−]?{_DIGITS}\s?(?:[€£¥]|°(?:\s?[CFK]\b)?)"),
     ("number", r"\d{4}-\d\d-\d\dT[\d:.]+\d(?:Z|[+-]\d\d:?\d\d)?"),
     ("number", r"(?<!\d)\d+\.\d+\.\d+(?:[.+-]\w+)*"),
     (
@@ -50,9 +57,12 @@ _PATTERNS: list[tuple[_Form, re.Pattern[str]]] = [
     *(("item", pattern) for kind, pattern in PATTERNS if kind not in ("tag", "emoji")),
 ]
 _SMALL = re.compile(r"\d{1,2}[/'’-]\d|\d[/'’-]\d\d")  # "5-6" and "1/2" are left to the model
-_ANY_NUMBER = re.compile(r"(?<![^\W_])\d+(?:[.,:/'’-]\d+)*(?![^\W_])")
+_ANY_NUMBER = re.compile(rf"(?<![^\W_]){_DIGITS}(?![^\W_])")
 # Most sentences have nothing of all this.
-_HINT = re.compile(rf"\d[\d.,:/'’-]*\d|[{{%<&@#$\\`_/\[]|\w\.\w|{_EMOJI}|[A-Z\d]-\d|\d-[A-Z]")
+_HINT = re.compile(
+    rf"\d[\d.,:/'’-]*\d|[{{%<&@#$\\`_/\[]|\w\.\w|{_EMOJI}|[A-Z\d]-\d|\d-[A-Z]"
+    r"|[A-Za-z]\d|\d[A-Za-z]|\B-\w|[a-z][+-][A-Z\d]|[€£¥§°]"
+)
 # What belongs to an item beside it: "file_%d.txt", "{0}%", "250GB", but not "1990s" and "100th".
 _WORD = r"[A-Za-z\d_\u00c0-\u024f\u0370-\u052f]"
 _BEFORE = re.compile(rf"(?:{_WORD}+=?|[#@])\Z")

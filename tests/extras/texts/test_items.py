@@ -24,7 +24,7 @@ from nmt.extras.texts.items import signs
         ("3,450.75 on 2024-05-17, 10:30", ["number 3,450.75", "number 2024-05-17", "number 10:30"]),
         ("250GB v2.3.1-rc.2 12 500 km", ["number 250GB", "number v2.3.1-rc.2", "number 12 500"]),
         ("the 1990s, 100th, 256x256", ["number 1990", "number 100", "number 256x256"]),
-        ("$5.00 and 99.9%", ["number 5.00", "number 99.9"]),
+        ("$5.00 and 99.9%", ["number $5.00", "number 99.9"]),
         ('<a href="x.org">a</a><br/>', ['open <a href="x.org">', "close </a>", "empty <br/>"]),
         ("<input disabled> <0>x</0>", ["empty <input disabled>", "open <0>", "close </0>"]),
         ("a < b and c > d, x<y and z>w, <3", []),
@@ -35,6 +35,19 @@ from nmt.extras.texts.items import signs
             "]1,Inf] Read $t(menu.file) or @:common.name.",
             ["item ]1,Inf]", "item $t(menu.file)", "item @:common.name"],
         ),
+        ("%H:%M, %d-%b-%Y", ["item %H:%M", "item %d-%b-%Y"]),
+        ("Ctrl+Shift+Z, Alt-F4 or F5", ["item Ctrl+Shift+Z", "item Alt-F4", "item F5"]),
+        ("-v, --all [-h]", ["item -v", "item --all", "item -h"]),
+        ("go -I am", []),
+        ("15,50 €, -5 °C, § 7, © 90°", [
+            "number 15,50 €", "number -5 °C", "number § 7", "empty  ©", "number 90°"
+        ]),
+        ("the 5th of 20th, 5ms, in the 90s, 10 km/h and/or a/b", []),
+        ("a/b/list.txt ../a '/tmp' ./x_1", [
+            "item a/b/list.txt", "item ../a", "item /tmp", "item ./x_1"
+        ]),
+        ("AB7, v4l2: 12b", ["item AB7", "item v4l2", "item 12b"]),
+        ("at a.b2next.com.", ["item a.b2next.com"]),
     ],
 )  # fmt: skip
 def test_signs(text: str, expected: list[str]) -> None:
