@@ -235,8 +235,8 @@ def find_alternatives(
         parts = [token] if is_known else tokenizer.split(tokenizer.join([token]))
         if not is_known and any(part not in vocabulary for part in parts):
             raise DataError(
-                f"token {token!r} is not in the target vocabulary; after such a word, for "
-                "example a placeholder, a tag or a term, there are no alternatives"
+                f"token {token!r} is not in the target vocabulary; choose a word before this "
+                "placeholder, tag, term or unknown word"
             )
         prefix += vocabulary.ids(parts)
     (src_tokens,) = translator.src_tokenizer.split_all([text])

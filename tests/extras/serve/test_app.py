@@ -30,8 +30,8 @@ DOG, KING = "The dog sees the tree.", "The king loves the river."
 HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 TOKEN = "a token of some length"
 NO_TOKEN = (
-    "is not in the target vocabulary; after such a word, for example a placeholder, a tag or a "
-    "term, there are no alternatives"
+    "is not in the target vocabulary; choose a word before this placeholder, tag, term or unknown "
+    "word"
 )
 
 
