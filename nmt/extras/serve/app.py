@@ -92,8 +92,8 @@ class Api:
         find = FORMATS["html"].load() if is_html else _lines
         contents = [Content(text if is_html else text.replace("\r\n", "\n")) for text in texts]
         documents = [TextDocument("q", each, find(each.text)) for each in contents]
-        segments = [each.text for document in documents for each in document.segments]
-        self.check_size(texts, 0 if is_html else len(segments))
+        n_lines = 0 if is_html else sum(len(document.segments) for document in documents)
+        self.check_size(texts, n_lines)
         n = body.alternatives + 1
         if n > run.info.translations:
             raise HTTPException(
@@ -101,15 +101,11 @@ class Api:
                 f"alternatives: run {run.info.name} has at most {run.info.translations - 1}; "
                 "`nmt serve --beam` sets a larger beam",
             )
-        if body.prefix and (is_html or body.glossary or len(segments) > 1):
+        if body.prefix and (n_lines != 1 or body.glossary):
             raise HTTPException(422, "prefix: only for a single line of text, without a glossary")
         task = TranslateTask(run, n, (*body.glossary.items(),), body.prefix, body.details)
-        answers = await self.translate_parts(request, task, segments)
-        remaining = iter(answers)
-        translated = [
-            _written(document, [*islice(remaining, len(document.segments))])
-            for document in documents
-        ]
+        answers = await self.translate_documents(request, task, documents)
+        translated = [*map(_written, documents, answers)]
         answer: dict[str, Any] = {"translatedText": [first for first, *_ in translated]}
         if body.alternatives:
             answer["alternatives"] = [others for _, *others in translated]
@@ -119,7 +115,7 @@ class Api:
             answer = {name: values[0] for name, values in answer.items()}
         answer["run"] = run.info.name
         if body.details:
-            answer["lines"] = [each.details for each in answers]
+            answer["lines"] = [each.details for of_text in answers for each in of_text]
         return JSONResponse(answer)
 
     async def translate_file(
@@ -128,12 +124,11 @@ class Api:
         """Translate a file, in its format. The answer says where it is then."""
         self.authorize(request, body.api_key)
         document = await asyncio.to_thread(open_document, body.file, body.name)
-        texts = [segment.text for segment in document.segments]
-        text = "\n".join(each.text for each in texts)
+        text = "\n".join(segment.text.text for segment in document.segments)
         run, _ = self.find_run(body, text)
         self.check_size([text])
         task = TranslateTask(run, terms=(*body.glossary.items(),))
-        answers = await self.translate_parts(request, task, texts)
+        (answers,) = await self.translate_documents(request, task, [document])
         pieces = document.written([each.translations[0] for each in answers])
         content = await asyncio.to_thread(b"".join, pieces)
         lines: dict[str, list[int]] = {}
@@ -190,14 +185,12 @@ class Api:
 
     async def languages(self, request: Request, api_key: str = "") -> list[schemas.Language]:
         """The languages, as LibreTranslate lists them: sources first."""
-        self.authorize(request, api_key)
-        pairs = [(run.info.source, run.info.target) for run in self.runs.values()]
-        targets: dict[str, dict[str, None]] = {}  # the inner one as a set that keeps the order
-        for source, target in pairs:
-            targets.setdefault(source, {})[target] = None
+        runs = await self.list_runs(request, api_key)
+        pairs = dict.fromkeys((run.source, run.target) for run in runs)
+        codes = dict.fromkeys([*(source for source, _ in pairs), *(target for _, target in pairs)])
         return [
-            schemas.Language(**_named(code), targets=[*targets.get(code, ())])
-            for code in dict.fromkeys([*targets, *(target for _, target in pairs)])
+            schemas.Language(**_named(code), targets=[to for source, to in pairs if source == code])
+            for code in codes
         ]
 
     async def settings(self) -> dict[str, Any]:
@@ -265,19 +258,21 @@ class Api:
                     413, f"{count:,} {unit}; a request has at most {limit:,}; split it"
                 )
 
-    async def translate_parts(
-        self, request: Request, task: TranslateTask, texts: Sequence[Marked]
-    ) -> list[Answer]:
-        """The answers to texts: in parts, so that other requests come between them.
+    async def translate_documents(
+        self, request: Request, task: TranslateTask, documents: Sequence[TextDocument]
+    ) -> list[list[Answer]]:
+        """The answers to their segments: in parts, so that other requests come between them.
 
         Raises: as `compute`; the queue refuses only the first part.
         """
-        answers: list[Answer] = []
+        texts = [segment.text for document in documents for segment in document.segments]
         sizes = [1 + len(each.text) // CHARACTERS for each in texts]
+        answers: list[Answer] = []
         for part in cut_batches(sizes, max_padded=MAX_PART):
-            size, is_new = sum(sizes[part]), part.start == 0
+            size, is_new = sum(sizes[part]), not answers
             answers += await self.compute(request, task, texts[part], size, is_new=is_new)
-        return answers
+        remaining = iter(answers)
+        return [[*islice(remaining, len(document.segments))] for document in documents]
 
     async def compute(
         self, request: Request, task: Task, values: Any, n_texts: int, *, is_new: bool = True

@@ -39,18 +39,17 @@ class Detector:
         text = NO_WORDS.sub(" ", text[:MAX_CHARACTERS])
         text = text.lower() if text.isupper() else text
         guess = guess_language([text])
-        scores, fits = dict[str, float](), dict[str, float]()
+        rows = []
         for code, (frequencies, usual) in self._languages.items():
-            (log_prob,) = frequencies.log_probs([text])
-            scores[code] = log_prob + GUESS * (code == guess)
-            length = _length(text)
+            (log_prob,), length = frequencies.log_probs([text]), _length(text)
             unusual = log_prob / length / usual if length else UNUSUAL
-            fits[code] = min(max((UNUSUAL - unusual) / (UNUSUAL - USUAL), 0), 1)
-        best = max(scores.values())
-        total = sum(exp(score - best) for score in scores.values())
+            fit = min(max((UNUSUAL - unusual) / (UNUSUAL - USUAL), 0), 1)
+            rows.append((code, log_prob + GUESS * (code == guess), fit))
+        best = max(score for _, score, _ in rows)
+        total = sum(exp(score - best) for _, score, _ in rows)
         found = [
-            Detection(language=code, confidence=round(100 * fits[code] * exp(score - best) / total))
-            for code, score in scores.items()
+            Detection(language=code, confidence=round(100 * fit * exp(score - best) / total))
+            for code, score, fit in rows
         ]
         found.sort(key=lambda each: -each.confidence)
         return [each for each in found if each.confidence] or found[:1]
