@@ -8,7 +8,7 @@ from nmt.decoding.forced import ScoredPair
 from nmt.decoding.items import keeps_items
 from nmt.decoding.translator import Translation, WordlessLines, has_letters
 from nmt.decoding.unknown_words import UNKNOWN
-from nmt.text.sentences import END_MARKS, most_sentences, n_sentences
+from nmt.text.sentences import END_MARKS, has_ordinals, most_sentences, n_sentences
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import UNK, Vocabulary
 
@@ -195,7 +195,9 @@ class WarningChecker:
         return translation.src_tokens if read is None else self._tokenizers[0].split(read)
 
     def _lacks_sentences(self, translation: Translation) -> bool:
-        n, n_found = n_sentences(translation.source), most_sentences(translation.text)
+        ordinals = has_ordinals(self._tokenizers[0].language)
+        n = n_sentences(translation.source, ordinals=ordinals)
+        n_found = most_sentences(translation.text)
         expected = self._length_ratio * len(translation.src_tokens)
         if len(translation.tokens) < MIN_LENGTH * expected:
             return n_sentences(translation.source, ordinals=False) > 1

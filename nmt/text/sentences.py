@@ -11,6 +11,13 @@ _TITLE = re.compile(
     r"|ing|nr|vs|fig|vol|approx|cf|ca|bzw|evtl|inkl|vgl|bspw|abb|núm|av|bd|uds?|ул|им|рис|см|пр|стр",
     re.IGNORECASE,
 )
+# They begin a sentence after "5 p.m.", "etc." and a quotation.
+BEGINS = re.compile(
+    r"(?:He|She|It|We|They|You|The|Then|This|That|There|These|Those|But|And|So|What|Why|When|How|Who"
+    r"|Er|Wir|Es|Das|Dann|Aber|Und|Il|Elle|On|Nous|Mais|Ella|Pero|Entonces)\b"
+)
+# Languages that write ordinals with a full stop: "3. Mai".
+_WITH_ORDINALS = "bs cs da de et eu fi fo hr hu is lb lv nb nn no pl sk sl sr tr"
 # The word before the end, the mark, closing marks, opening marks, the next word.
 _END = re.compile(
     rf"(?<![^\W_])([^\W_]*)([.!?…।॥؟۔።]+)([{_CLOSING}]*)\s+([{_OPENING}—–-]*\s?)(?=([^\W\d_]+))"
@@ -28,21 +35,26 @@ _MARKS = re.compile(rf"[{END_MARKS}]+(?=[{_CLOSING}」』）]*(?:\s|$))|[{_WIDE}
 
 def find_ends(text: str, *, ordinals: bool = True) -> list[tuple[int, int]]:
     """Where a sentence surely ends inside the text: (end, start of the next one), in order. An end
-    has a mark, and no lower-case letter follows; abbreviations, initials, ordinals ("3. Mai") and
-    "... I" are no ends. Each item of a list that begins the text ("1. Milk 2. Bread") is a
+    has a mark, and no lower-case letter follows, if the text has others; abbreviations, initials,
+    ordinals ("3. Mai") and "... I" are no ends. Each item of a list ("1. Milk 2. Bread") is a
     sentence. ordinals: whether there may be some, or each number ends a sentence ("She is 3. Tom is
     4.").
     """
-    found = {
-        match.end(3): match.start(4) for match in _END.finditer(text) if _is_end(match, ordinals)
-    }
+    numbers = [*_LIST_NUMBER.finditer(text)]
+    is_list = bool(_LIST_NUMBER.match(text)) and [int(each[1]) for each in numbers] == [
+        *range(1, len(numbers) + 1)
+    ]
+    starts = {0, *(each.start() for each in numbers if is_list)}
+    found, is_lower = dict[int, int](), text.islower()
+    for match in _END.finditer(text):
+        begins_list = match.start(1) in starts and re.fullmatch(r"\d\d?", match[1])
+        if not begins_list and _is_end(match, ordinals, is_lower):
+            found[match.end(3)] = match.start(4)
+            starts.add(match.start(4))
     for pattern in (_WIDE_END, _TIGHT_END):
         for match in pattern.finditer(text):
             found[match.end()] = _SPACES.match(text, match.end()).end()  # type: ignore[union-attr]
-    numbers = [*_LIST_NUMBER.finditer(text)]
-    if _LIST_NUMBER.match(text) and [int(each[1]) for each in numbers] == [
-        *range(1, len(numbers) + 1)
-    ]:
+    if is_list:
         found |= {len(text[: each.start()].rstrip()): each.start() for each in numbers[1:]}
     return sorted(found.items())
 
@@ -52,17 +64,28 @@ def n_sentences(text: str, *, ordinals: bool = True) -> int:
     return 1 + len(find_ends(text, ordinals=ordinals))
 
 
-def _is_end(match: re.Match[str], ordinals: bool) -> bool:
+def has_ordinals(language: str) -> bool:
+    """Whether "3." may be one; so it may in an unknown language."""
+    code = language.replace("_", "-").partition("-")[0].lower()
+    return code in _WITH_ORDINALS.split() or len(code) != 2
+
+
+def _is_end(match: re.Match[str], ordinals: bool, is_lower: bool) -> bool:
     word, mark, closing, opening, following = match.groups()
-    if following[0].islower() or (mark[-2:] in ("..", "…") and following == "I"):
+    begins = BEGINS.match(match.string, match.start(5)) is not None
+    if (following[0].islower() and (not is_lower or len(mark) > 1)) or (
+        mark[-2:] in ("..", "…") and following == "I"
+    ):
         return False
     if closing and not opening:  # "Stop!" Tom said.
-        return mark == "."
+        return mark == "." or begins
     if mark != ".":
         return True
     if word.isdecimal():
         return len(word) > 2 or not ordinals
-    return len(word) != 1 and match.start(2) > 0 and not _TITLE.fullmatch(word)
+    if len(word) == 1:
+        return word.islower() and begins
+    return match.start(2) > 0 and not _TITLE.fullmatch(word)
 
 
 def most_sentences(text: str) -> int:

@@ -6,7 +6,7 @@ are words by themselves.
 
 import re
 
-from nmt.text.sentences import find_ends
+from nmt.text.sentences import BEGINS, find_ends, has_ordinals
 from nmt.text.tokenizers import WORD_CHARACTERS
 
 WITHOUT_SPACES = {"bo", "dz", "ja", "jpn", "km", "lo", "my", "th", "yue", "zh", "zho", "cmn"}
@@ -41,13 +41,18 @@ def sentences(text: str, language: str) -> list[tuple[int, int]]:
 
 
 def _of_line(text: str, language: str) -> list[tuple[int, int]]:
-    ends = find_ends(text)
+    ends = find_ends(text, ordinals=has_ordinals(language))
     if ends and (known := _starts(text, language)) is not None:
         ends = [
             (end, start)
             for end, start in ends
-            # Items of lists, and ends without a space, are not in sentencex.
-            if start in known or start == end or text[start].isdecimal()
+            # It has no items of lists, ends without a space, and none after a number.
+            if start in known
+            or start == end
+            or text[start].isdecimal()
+            or text[end - 2].isdecimal()
+            or text[start].islower()
+            or BEGINS.match(text, start)
         ]
     starts = [0, *(start for _, start in ends)]
     return [*zip(starts, [*(end for end, _ in ends), len(text)], strict=True)]
