@@ -70,8 +70,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "film.srt": "1\n00:00:01,000 --> 00:00:02,000\nThe dog sees.\n",
         "terms.tsv": "dog\tHund\n",
     }
-    for name, text in documents.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    for name, content in documents.items():
+        (folder / name).write_text(content, encoding="utf-8")
     toy.write_table(folder / "pairs.tsv", PAIRS)
     toy.write_table(folder / "field.tsv", toy.sentence_pairs())
     return folder
