@@ -4,20 +4,14 @@ translations.
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import reduce
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
-
-import typer
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nmt.commands.options import (
-    BeamOption,
-    DecodingOption,
-    DeviceOption,
-    JsonOption,
-    decoding_overrides,
+    Extension,
+    OutputOptions,
+    TranslateOptions,
     instances,
     options_from,
 )
@@ -27,144 +21,7 @@ from nmt.plugins import extras, import_object
 
 if TYPE_CHECKING:
     from nmt.decoding.translator import Translator
-
-NO_SEARCH = (
-    "--score does not search; remove --n-best, --prefix, --align, --threshold and --attention"
-)
-
-
-@dataclass(frozen=True)
-class OutputOptions:
-    """With which runs to translate a file, and what to print."""
-
-    run: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--run",
-            help="Run folder or bundle; several translate together as an ensemble. Default: the "
-            "newest in runs/.",
-            metavar="RUN",
-        ),
-    ] = None
-    file: Annotated[
-        Path | None,
-        typer.Option("--file", help="File with one sentence per line; - is stdin.", metavar="FILE"),
-    ] = None
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o", "--output", help="Write to this file instead of stdout.", metavar="FILE"
-        ),
-    ] = None
-    beam: BeamOption = None
-    set_: DecodingOption = None
-    n_best: Annotated[
-        int,
-        typer.Option(
-            "--n-best",
-            min=1,
-            max=10_000,
-            help="Print the N best translations: number ||| text ||| score.",
-            metavar="N",
-        ),
-    ] = 1
-    prefix: Annotated[
-        str | None,
-        typer.Option("--prefix", help="Begin each translation with this text.", metavar="TEXT"),
-    ] = None
-    align: Annotated[
-        bool,
-        typer.Option(
-            "--align",
-            help="Print the word alignment instead of the text: source-target pairs such as "
-            "0-0 1-2.",
-        ),
-    ] = False
-    threshold: Annotated[
-        float | None,
-        typer.Option(
-            "--threshold",
-            min=0,
-            max=1,
-            metavar="WEIGHT",
-            help="With --align or --json: all pairs with at least this attention, not only the "
-            "best for each target word.",
-        ),
-    ] = None
-    score: Annotated[
-        bool,
-        typer.Option(
-            "--score",
-            help="Score given translations (each line: source, tab, translation): "
-            "log-probability, tokens, perplexity.",
-        ),
-    ] = False
-    as_json: JsonOption = False
-    device: DeviceOption = "auto"
-
-    @property
-    def overrides(self) -> list[str]:
-        """`decoding.key=value` each."""
-        return decoding_overrides(self.set_, self.beam)
-
-    def check(self) -> None:
-        """Raises: typer.BadParameter if options do not go together."""
-        searches = self.n_best > 1 or self.prefix is not None or self.align
-        if self.score and (searches or self.threshold is not None):
-            raise typer.BadParameter(NO_SEARCH)
-        if self.threshold is not None and not (self.align or self.as_json):
-            raise typer.BadParameter("--threshold needs --align or --json")
-        if self.align and self.n_best > 1:
-            raise typer.BadParameter("--align prints one alignment per sentence; remove --n-best")
-        if self.align and self.as_json:
-            raise typer.BadParameter("--json contains the alignment already; remove --align")
-
-
 OptionsT = TypeVar("OptionsT", bound=OutputOptions)
-
-
-@dataclass(frozen=True)
-class TranslateOptions(OutputOptions):
-    """What to translate, and also to draw."""
-
-    sentences: Annotated[
-        list[str] | None, typer.Argument(help="Sentences, each in quotes.", metavar="SENTENCE")
-    ] = None
-    attention: Annotated[
-        Path | None,
-        typer.Option(
-            "--attention",
-            help="Draw the attention of one sentence (.png, .svg, .pdf) or of all (.html).",
-            metavar="FILE",
-        ),
-    ] = None
-
-    def check(self) -> None:
-        if self.score and self.attention is not None:
-            raise typer.BadParameter(NO_SEARCH)
-        if self.sentences and self.file is not None:
-            raise typer.BadParameter("give sentences or --file, not both")
-        super().check()
-
-
-class Document(Protocol):
-    """A file that is not read line by line."""
-
-    def translated(self, translator: "Translator") -> Iterator[bytes]:
-        """The file with translated texts, in pieces."""
-
-
-class Extension(Protocol):
-    """What an extra adds to the translation of texts: a dataclass, whose fields are options."""
-
-    def check(self, options: OutputOptions) -> None:
-        """Raises: typer.BadParameter if options do not go together."""
-
-    def open(self, options: OutputOptions) -> Document | None:
-        """The document that the options name, if they name one. Raises: DataError."""
-
-    def wrap(self, translator: "Translator") -> "Translator":
-        """What translates in place of `translator`. Raises: DataError."""
 
 
 EXTENSIONS: list[type[Extension]] = [

@@ -10,7 +10,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nmt.commands.translate import OutputOptions
+from nmt.commands.options import OutputOptions
 from nmt.config.parts import VIEWS, choices
 from nmt.decoding.alignment import align, translation_to_dict
 from nmt.decoding.batch_runner import TextError

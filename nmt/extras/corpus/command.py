@@ -17,8 +17,8 @@ from typing import Annotated, Any
 
 import typer
 
-from nmt.commands.options import options_from
-from nmt.commands.translate import EXTENSIONS, Extension, OutputOptions, checked, wrapped
+from nmt.commands.options import Extension, OutputOptions, options_from
+from nmt.commands.translate import EXTENSIONS, checked, wrapped
 from nmt.commands.translate_lines import InputTexts, output_lines
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError

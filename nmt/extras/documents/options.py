@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from nmt.commands.translate import Document, OutputOptions, TranslateOptions
+from nmt.commands.options import Document, OutputOptions, TranslateOptions
 from nmt.errors import DataError
 from nmt.extras.documents.document import FORMATS, FormatError, format_of, open_document
 from nmt.files import explain_read_errors

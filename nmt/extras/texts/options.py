@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.commands.translate import Document, OutputOptions
+from nmt.commands.options import Document, OutputOptions
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:

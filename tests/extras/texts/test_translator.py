@@ -9,7 +9,7 @@ import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.commands.translate import OutputOptions
+from nmt.commands.options import OutputOptions
 from nmt.decoding.alignment import align
 from nmt.decoding.batch_runner import TextError
 from nmt.decoding.translator import Translation
