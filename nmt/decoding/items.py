@@ -51,7 +51,7 @@ PATTERNS = [
         ),
         ("option", r"(?<![\w-])--[a-z][\w-]*(?:=[\w.]+)?"),
         ("code", r"`[^`\s](?:[^`\n]*[^`\s])?`"),
-        # XR-200-B, max_size; but the underscore of "Pa_ste" marks a key
+        # XR-200-B, max_size; but the underscore of "Pa_ste" and "e_xport" marks a key
         (
             "name",
             r"(?<![\w-])(?=[A-Z\d-]*[A-Z])(?=[A-Z-]*\d)[A-Z\d]{2,}(?:-[A-Z\d]+)+"
@@ -62,7 +62,11 @@ PATTERNS = [
             "name",
             r"(?<!\w)(?<!\d\.)(?:[A-Za-z]+\d[A-Za-z\d]*|\d+[A-Za-z](?<![aeghkms]))(?!\w|\.\d)",
         ),
-        ("name", r"(?<![^\W_])(?![A-Z][a-z]*_[a-z]+\b)_*[A-Za-z][A-Za-z\d]*_\w+"),
+        (
+            "name",
+            r"(?<![^\W_])(?![A-Z][a-z]*_[a-z]+\b)_*[A-Za-z]"
+            r"(?:[A-Za-z\d]+_[^\W_]|[A-Za-z\d]*_[^\W_]+_)\w+",
+        ),
         ("emoji", "[\U0001f000-\U0001faff\u2600-\u27bf]"),
     )
 ]

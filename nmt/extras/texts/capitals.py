@@ -6,21 +6,25 @@ from nmt.decoding.warnings import WordFrequencies
 MARGIN = 2.0  # nats: many words begin sentences, and have capital letters as often as not
 
 
-def usual_case(text: str, words: WordFrequencies) -> str:
+def usual_case(text: str, words: WordFrequencies, *, is_whole: bool) -> str:
     """Each word in lower case, the first one with a capital letter; but a word that is far more
     frequent with a capital letter, or in capitals, as it is frequent. The length stays the same.
+
+    is_whole: or only words in CAPITALS change, if the training data has them in another case.
     """
     written = text.split(" ")
     places = [place for place, word in enumerate(written) if has_letters(word)]
     for place in places:
         word = written[place]
+        if not is_whole and not (is_upper(word) and words.is_in_capitals(word)):
+            continue
         forms = [word.lower(), _capitalized(word), word]
         log_probs = words.log_probs(forms)
         log_probs[0] += MARGIN
         best = forms[max(range(len(forms)), key=log_probs.__getitem__)]
+        if place == places[0] and best.islower():
+            best = _capitalized(best)
         written[place] = best if len(best) == len(word) else word
-    if places and written[places[0]].islower():
-        written[places[0]] = _capitalized(written[places[0]])
     return " ".join(written)
 
 

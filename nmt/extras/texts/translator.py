@@ -199,10 +199,11 @@ class TextTranslator(Translator):
 
     def _sentence(self, number: int, source: Marked, in_capitals: bool) -> _Sentence:
         """in_capitals: whether the whole text is."""
-        usual, words = source, source.bare
-        if in_capitals or self._frequencies.is_in_capitals(words):
-            usual = replace(source, text=usual_case(source.text, self._frequencies))
-        return _Sentence(number, source, usual, usual != source and is_upper(words))
+        words = source.bare
+        is_whole = in_capitals or self._frequencies.is_in_capitals(words)
+        text = usual_case(source.text, self._frequencies, is_whole=is_whole)
+        is_written_so = is_whole and text != source.text and is_upper(words)
+        return _Sentence(number, source, replace(source, text=text), is_written_so)
 
     def _search_all(self, parts: Sequence[_Sentence], n: int) -> None:
         """Set the results of each sentence. Raises: TooLargeError."""

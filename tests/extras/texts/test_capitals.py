@@ -22,7 +22,13 @@ FREQUENCIES = WordFrequencies(tokenizer("en"), Vocabulary([*WORDS], [0, *WORDS.v
     ],
 )
 def test_usual_case(text: str, expected: str) -> None:
-    assert usual_case(text, FREQUENCIES) == expected
+    assert usual_case(text, FREQUENCIES, is_whole=True) == expected
+
+
+def test_single_words() -> None:
+    text = "NASA, the DOG sees XYZ"
+    assert usual_case(text, FREQUENCIES, is_whole=False) == "NASA, the dog sees XYZ"
+    assert usual_case("TREE and TOM!", FREQUENCIES, is_whole=False) == "Tree and Tom!"
 
 
 def test_capitals() -> None:
