@@ -129,23 +129,29 @@ class Marked:
         Places are counted in visible characters: the same in a text, however it is spaced, and in
         its tokens.
         """
-        new = [*tokens]
         visible = [join([token]).replace(" ", "") for token in tokens]
         ends = [*accumulate(map(len, visible))]
         counts = [0, *accumulate(not letter.isspace() for letter in self.text)]
-        for mark in reversed(self.marks if ends else ()):
+        changes: list[list[tuple[int, int, str]]] = [[] for _ in tokens]
+        for mark in self.marks if ends else ():
             start, end = counts[mark.position], counts[mark.end]
             is_attached = start == end and not self.text[mark.position : mark.position + 1].strip()
             find = bisect_left if is_attached else bisect_right
-            first = min(find(ends, start), len(new) - 1)
-            for index in range(first, min(bisect_left(ends, end, first), len(new) - 1) + 1):
+            first = min(find(ends, start), len(tokens) - 1)
+            for index in range(first, min(bisect_left(ends, end, first), len(tokens) - 1) + 1):
                 begin = ends[index] - len(visible[index])
                 # After the mark of a space.
                 offset = len(tokens[index]) - len(visible[index]) - begin
                 low, high = max(start, begin) + offset, max(min(end, ends[index]), begin) + offset
                 low = min(low, high) if start != end else low
-                filling = mark.written if index == first else ""
-                new[index] = new[index][:low] + filling + new[index][max(low, high) :]
+                changes[index].append((low, max(low, high), mark.written if index == first else ""))
+        new = []
+        for token, of_token in zip(tokens, changes, strict=True):
+            parts, position = list[str](), 0
+            for low, high, written in of_token:
+                parts += [token[position:low], written]
+                position = max(position, high)
+            new.append("".join([*parts, token[position:]]))
         return tuple(new)
 
 

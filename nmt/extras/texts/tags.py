@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from nmt.extras.texts.marked import Mark
 from nmt.extras.texts.words import NEARLY, Range, Words, WordWeights
 from nmt.text.tokenizers import normalize
@@ -78,26 +80,35 @@ def _tree(marks: Sequence[Mark], length: int) -> _Element:
 
 
 class _Finder:
-    """Finds the characters of the translation that belong to a part of the source."""
+    """Finds the characters of the translation that belong to a part of the source.
+
+    Attributes:
+        weights: [words of the translation + 1, words of the source + 1], 0 for signs.
+        peaks: the word of the source that a word reads most. heights: how much it reads that.
+        readers: the word that reads a word of the source most. least: nearly as much as that.
+    """
 
     def __init__(self, words: WordWeights) -> None:
-        self.src_words, self.words, self.weights = words.source, words.target, words.weights
-        self.source, self.text = words.source.text, words.target.text
-        self.src_signs, self.signs = words.source.signs, words.target.signs
+        self.source, self.target, self.signs = words.source, words.target, words.weights
+        self.weights = np.pad(words.weights, (0, 1))
+        self.weights[[*words.target.signs, True]] = 0
+        self.weights[:, [*words.source.signs, True]] = 0
+        self.peaks, self.heights = self.weights.argmax(1), self.weights.max(1)
+        self.readers, self.least = self.weights.argmax(0), NEARLY * self.weights.max(0)
 
     def find(self, element: _Element) -> Range:
         """Where an element begins and ends."""
         start, end = element.span
-        first, after = self.src_words.inside(start, end)
+        first, after = self.source.inside(start, end)
         if start == end or first >= after:
             place = self._beside(start)
             return place, place
-        low, high = 0, len(self.text)
-        if after - first < len(self.src_words.spans):
+        low, high = 0, len(self.target.text)
+        if after - first < len(self.source.spans):
             low, high = self._same(start, end) or self._aligned(first, after)
         return (
             low if element.first is not None else 0,
-            high if element.last is not None else len(self.text),
+            high if element.last is not None else len(self.target.text),
         )
 
     def separate(self, siblings: Sequence[_Element], parent: Range) -> None:
@@ -118,71 +129,69 @@ class _Finder:
             if low < high:
                 free.remove(part)
                 # Without spaces at their ends.
-            low = start + len(self.text[start:low].rstrip())
-            high = end - len(self.text[high:end].lstrip())
+            low = start + len(self.target.text[start:low].rstrip())
+            high = end - len(self.target.text[high:end].lstrip())
             free += [(start, low), (high, end)]
 
     def _beside(self, position: int) -> int:
         """Where an empty mark belongs: after a word that it touches, if a space follows; or before
         the word that follows.
         """
-        following = self.src_words.inside(position, position)[0]
-        if following in (0, len(self.src_words.spans)) or not self.words.spans:
-            return len(self.text) if following else 0
-        around = self.source[position - 1 : position + 1]
+        following = self.source.inside(position, position)[0]
+        if following in (0, len(self.source.spans)) or not self.target.spans:
+            return len(self.target.text) if following else 0
+        around = self.source.text[position - 1 : position + 1]
         word = following - (not around[0].isspace() and around[1:].isspace())
-        low, high = self._same(*self.src_words.spans[word]) or self._aligned(word, word + 1)
+        low, high = self._same(*self.source.spans[word]) or self._aligned(word, word + 1)
         return low if word == following else high
 
     def _same(self, start: int, end: int) -> Range | None:
         """The same words, if the translation has them as often as the source."""
-        wanted = normalize(self.source[start:end])
-        found = _occurrences(wanted, self.words)
-        sources = _occurrences(wanted, self.src_words)
+        wanted = normalize(self.source.text[start:end])
+        found = _occurrences(wanted, self.target)
+        sources = _occurrences(wanted, self.source)
         if len(found) != len(sources) or (start, end) not in sources:
             return None
         place = found[sources.index((start, end))]
-        rows, columns = self.words.inside(*place), self.src_words.inside(start, end)
-        attention = self.weights[slice(*rows), slice(*columns)].sum(1).max()
+        rows, columns = self.target.inside(*place), self.source.inside(start, end)
+        attention = self.signs[slice(*rows), slice(*columns)].sum(1).max()
         return None if wanted.islower() and attention < NO_ATTENTION else place
 
     def _aligned(self, first: int, after: int) -> Range:
         """What belongs to words of the source by attention; signs at the ends, too."""
-        columns = [word for word in range(first, after) if not self.src_signs[word]]
-        rows = [word for word, is_sign in enumerate(self.signs) if columns and not is_sign]
-        rows, columns = rows or [*range(len(self.words.spans))], columns or [*range(first, after)]
-        if not rows:
+        source, target = self.source.signs, self.target.signs
+        if not target:
             return 0, 0
-        low, high = self._attending(rows, columns)
-        for word in range(first, after):
-            if not (self.src_signs[word] and low > 0 and self.signs[low - 1]):
-                break
-            low -= 1
-        for word in range(after - 1, first - 1, -1):
-            if not (self.src_signs[word] and high < len(self.words.spans) and self.signs[high]):
-                break
-            high += 1
-        return self.words.spans[low][0], self.words.spans[high - 1][1]
-
-    def _attending(self, rows: Sequence[int], columns: Sequence[int]) -> Range:
-        """Of the words `rows`, the first and the one after the last that belong to `columns`."""
-        peaks, own = self.weights.argmax(1), self.weights[rows][:, columns]
-        least = NEARLY * self.weights[rows].max(0)
-        best = [row for row in rows if peaks[row] in columns]
-        best = [row for row in best if self.weights[row].max() >= least[peaks[row]]]
-        best = best or [rows[int(own.sum(1).argmax())]]
-        low, high = best[0], best[-1] + 1
-        if len(columns) > 1:  # one word is seldom translated by several
-            read_most = {rows[place] for place in own.argmax(0).tolist()}
+        is_best = (self.heights > 0) & (self.heights >= self.least[self.peaks])
+        rows = np.flatnonzero(is_best & (self.peaks >= first) & (self.peaks < after)).tolist()
+        if not rows:
+            own = self.weights[:-1, first:after].sum(1)
+            own = own if own.any() else self.signs[:, first:after].sum(1)
+            rows = [int(own.argmax())]
+        low, high = rows[0], rows[-1] + 1
+        if source[first:after].count(False) > 1:  # one word is seldom translated by several
+            read_most = {*self.readers[first:after].tolist()}
             while low - 1 in read_most:
                 low -= 1
             while high in read_most:
                 high += 1
-        return low, high
+        for word in range(first, after):
+            if not (source[word] and low > 0 and target[low - 1]):
+                break
+            low -= 1
+        for word in range(after - 1, first - 1, -1):
+            if not (source[word] and high < len(target) and target[high]):
+                break
+            high += 1
+        return self.target.spans[low][0], self.target.spans[high - 1][1]
 
 
 def _occurrences(wanted: str, words: Words) -> list[Range]:
     """Where a text has the same words."""
-    starts, ends = {start for start, _ in words.spans}, {end for _, end in words.spans}
     found = (match.span() for match in re.finditer(re.escape(wanted), words.text))
-    return [(start, end) for start, end in found if start in starts and end in ends]
+    places = ((place, words.inside(*place)) for place in found)
+    return [
+        (start, end)
+        for (start, end), (first, after) in places
+        if first < after and (words.spans[first][0], words.spans[after - 1][1]) == (start, end)
+    ]

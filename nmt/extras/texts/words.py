@@ -32,7 +32,8 @@ class Words:
         normalize: what changed the text before it was split.
 
     Attributes:
-        spans: characters of the words. signs: whether each has neither letters nor digits.
+        text: up to the end of the tokens. spans: characters of its words.
+        signs: whether each has neither letters nor digits.
         ends: of the words, in visible characters, after a 0.
         borders: of the tokens, in visible characters.
     """
@@ -44,7 +45,6 @@ class Words:
         tokenizer: Tokenizer,
         normalize: Callable[[str], str] = str,
     ) -> None:
-        self.text = text
         visible = ("".join(tokenizer.join([token]).split()) for token in tokens)
         self.borders = np.array([0, *accumulate(map(len, visible))])
         self.spans: list[Range] = []
@@ -52,6 +52,9 @@ class Words:
         before = -1  # the token of the word before, if that has no spaces around
         for match in WORD.finditer(text):
             start, end = match.span()
+            if self.ends[-1] >= self.borders[-1]:
+                text = text[:start]
+                break
             size = len(normalize(match[0]))
             if not size:
                 continue
@@ -64,6 +67,7 @@ class Words:
                 self.spans.append((start, end))
                 self.ends.append(self.ends[-1] + size)
             before = token
+        self.text = text
         self.signs = [not any(map(str.isalnum, text[start:end])) for start, end in self.spans]
 
     def inside(self, start: int, end: int) -> Range:
@@ -96,7 +100,7 @@ class WordWeights:
     Attributes:
         weights: [target words, source words]: the sum over the tokens of a source word, the mean
             over those of a target word. Without attention, a little for the word that is as far on
-            the way. Words after the end of a cut source have none.
+            the way.
     """
 
     source: Words

@@ -33,7 +33,7 @@ def put(text: str, marks: Sequence[Mark]) -> str:
 
 
 def words_of(text: str) -> Words:
-    return Words(text, (), tokenizer("xx"))
+    return Words(text, tokenizer("xx").split(text), tokenizer("xx"))
 
 
 def projected(written: str, text: str, links: Sequence[tuple[int, int]] | None = None) -> str:

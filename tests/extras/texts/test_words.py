@@ -102,14 +102,14 @@ def test_replaced_and_left_out_words() -> None:
     assert [source[column] for column in weights.argmax(1)] == ["He", "Xylotrop", "."]
 
 
-def test_words_after_the_end_of_a_cut_source_have_no_weight() -> None:
+def test_a_cut_source_ends_with_its_tokens() -> None:
     both = tokenizer("words")
     translation = Translation(
         *("He sleeps here", "Er schläft", ("He", "sleeps"), ("Er", "schläft")),
         attention=np.eye(3, dtype=np.float32),
         src_cut=True,
     )
-    np.testing.assert_array_equal(words(translation, both)[2], [[1, 0, 0], [0, 1, 0]])
+    np.testing.assert_array_equal(words(translation, both)[2], [[1, 0], [0, 1]])
 
 
 def test_an_empty_text_and_a_model_without_attention() -> None:
