@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Literal
 
 from nmt.decoding.items import PATTERNS
-from nmt.extras.texts.marked import Kind, Mark, Marked, Sign, in_order
+from nmt.extras.texts.marked import Edge, Kind, Mark, Marked, Sign, in_order
 from nmt.extras.texts.sentences import NO_SPACES
 
 # Read in the places of items until other words are chosen.
@@ -58,6 +58,7 @@ _PATTERNS: list[tuple[_Form, re.Pattern[str]]] = [
 ]
 _SMALL = re.compile(r"\d{1,2}[/'’-]\d|\d[/'’-]\d\d")  # "5-6" and "1/2" are left to the model
 _ANY_NUMBER = re.compile(rf"(?<![^\W_]){_DIGITS}(?![^\W_])")
+_LIST_MARK = re.compile(r"\s*(?:(\d\d?\.)|\d\d?\)|[a-z]\)|[-•*–])\s+(?=\S)")
 # Most sentences have nothing of all this.
 _HINT = re.compile(
     rf"\d[\d.,:/'’-]*\d|[{{%<&@#$\\`_/\[]|\w\.\w|{_EMOJI}|[A-Z\d]-\d|\d-[A-Z]"
@@ -199,6 +200,20 @@ def without_signs(marked: Marked, keep: Sequence[re.Pattern[str]] | None) -> Mar
         parts += [part, word]
         length += len(word)
     return Marked("".join([*parts, marked.text[position:]]), tuple(marks))
+
+
+def without_list_mark(marked: Marked, *, ordinals: bool) -> Marked:
+    """A sentence whose "1. ", "a) " or "- " at the start is a mark. ordinals: "1." may be one."""
+    found = _LIST_MARK.match(marked.text)
+    if (
+        found is None
+        or (ordinals and found[1])
+        or any(mark.position < found.end() for mark in marked.marks)
+    ):
+        return marked
+    size = found.end()
+    rest = (replace(mark, position=mark.position - size) for mark in marked.marks)
+    return Marked(marked.text[size:], (Edge(0, found[0], "empty"), *rest))
 
 
 def with_numbers(marked: Marked) -> Marked:

@@ -42,6 +42,10 @@ class Sign(Mark):
     """A mark that is a part of the text, such as a tag in a plain line, or an emoji."""
 
 
+class Edge(Sign):
+    """A sign that stays at the start or at the end of its sentence: "1. ", "- ", "..."."""
+
+
 @dataclass(frozen=True)
 class Marked:
     """A text without its markup.

@@ -20,17 +20,21 @@ _LETTER = rf"(?:(?![{NO_SPACES}])[{WORD_CHARACTERS}{_INSIDE}])"
 _SIGN = r"(?!['’]s\b)['’-]|(?<=\d)[.,:](?=\d)"
 WORD = re.compile(rf"{_LETTER}+(?:(?:{_SIGN}){_LETTER}+)*|['’]s\b|\S[{_INSIDE}]*")
 
-LINE_FEED = re.compile(r"[^\S\n]*\n([^\S\n]*\n)?\s*(?=\S)")
+LINE_FEED = re.compile(r"[^\S\n\t]*(?:\n([^\S\n]*\n)?|(?!^)(\t))\s*(?=\S)")
 
 
 def sentences(text: str, language: str) -> list[tuple[int, int]]:
     """The first character of each sentence, and the one after its last; spaces stand between them.
 
     An end must be one by nmt's rules and, where they are installed, by those of sentencex, which
-    knows the abbreviations of many languages. A line ends one, too, unless the next one goes on
-    with a lower-case letter.
+    knows the abbreviations of many languages. A tab ends one, too, and so does a line, unless the
+    next one goes on with a lower-case letter.
     """
-    feeds = [feed for feed in LINE_FEED.finditer(text) if feed[1] or not text[feed.end()].islower()]
+    feeds = [
+        feed
+        for feed in LINE_FEED.finditer(text)
+        if feed[1] or feed[2] or not text[feed.end()].islower()
+    ]
     starts = [0, *(feed.end() for feed in feeds)]
     lines = zip(starts, [*(feed.start() for feed in feeds), len(text)], strict=True)
     return [

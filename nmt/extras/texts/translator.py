@@ -22,14 +22,16 @@ from nmt.extras.texts import stand_ins
 from nmt.extras.texts.capitals import is_upper, usual_case
 from nmt.extras.texts.confidence import marked_for_reading
 from nmt.extras.texts.glossary import Glossary
-from nmt.extras.texts.items import with_numbers, without_signs
+from nmt.extras.texts.items import with_numbers, without_list_mark, without_signs
 from nmt.extras.texts.joining import Translated, join
-from nmt.extras.texts.marked import Mark, Marked, in_order
+from nmt.extras.texts.marked import Edge, Mark, Marked, in_order
 from nmt.extras.texts.sentences import sentences, writes_spaces
 from nmt.extras.texts.tags import project
 from nmt.extras.texts.terms import translate_with_terms
 from nmt.extras.texts.words import WordWeights
+from nmt.text.sentences import END_MARKS, has_ordinals
 
+_LAST = re.compile(r"(?:\.{3}|[…:：])\s*$")
 N_BEST = 5  # hypotheses of which one may have all stand-ins
 ATTEMPTS = 3  # with other stand-ins
 MARGIN = 0.2  # by which the score must be better with a name in place of a number
@@ -190,11 +192,13 @@ class TextTranslator(Translator):
         else:
             gaps = [
                 gap
-                if "\n" in gap.text
+                if gap.text.strip(" ")
                 else Marked("", tuple(replace(mark, position=0) for mark in gap.marks))
                 for gap in gaps
             ]
         in_capitals = len(parts) > 1 and self._frequencies.is_in_capitals(text.bare)
+        ordinals = has_ordinals(self.src_tokenizer.language)
+        parts = [without_list_mark(part, ordinals=ordinals) for part in parts]
         return [self._sentence(number, part, in_capitals) for part in parts], gaps
 
     def _sentence(self, number: int, source: Marked, in_capitals: bool) -> _Sentence:
@@ -288,12 +292,16 @@ class TextTranslator(Translator):
         """A translation with the items and tags of its source, and in its case."""
         source, read = reading.sentence.source, reading.text
         translation = self._marked_for_reading(translation)
-        if not read.marks and read == source:
+        marks: list[Mark] = [mark for mark in read.marks if isinstance(mark, Edge)]
+        tags = [mark for mark in read.marks if not mark.covered and mark not in marks]
+        last = _LAST.search(read.text)
+        if last and self.settings.split and not _LAST.search(translation.text):
+            start = len(translation.text.rstrip(f"{END_MARKS} "))
+            marks.append(Edge(start, last[0], "empty", len(translation.text) - start))
+        if not read.marks and not marks and read == source:
             return translation, Marked(translation.text)
-        marks = list[Mark]()
         if read.marks:
             weights = WordWeights.of(translation, self.tokenizers)
-            tags = [mark for mark in read.marks if not mark.covered]
             marks += project(tags, weights)
             marks += stand_ins.marks_of(read.items, reading.stand_ins, weights)
         restored = Marked(translation.text, in_order(marks))

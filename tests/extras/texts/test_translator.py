@@ -204,6 +204,19 @@ def test_wrong_small_numbers_are_translated_as_items() -> None:
     )
 
 
+def test_list_numbers_and_final_signs_stay_where_they_are() -> None:
+    translator = texts(lambda text: [f"so {text.strip('.:')}."])
+    lines = [
+        "1. <b>The</b> dog. 2. A tree.", "- the dog", "a) the dog", "Is it...", "{a}:",
+        "a\tthe:\tdog",
+    ]  # fmt: skip
+    assert [each.text for each in translator.translate(lines)] == [
+        "1. so <b>The</b> dog. 2. so A tree.", "- so the dog.", "a) so the dog.", "so Is it...",
+        "{a}:", "so a.\tso the:\tso dog.",
+    ]  # fmt: skip
+    assert "1" not in "".join(read_by(translator))
+
+
 def test_a_lost_item_at_the_start_leaves_no_space() -> None:
     best = texts(lambda text: [""]).translate(["{a} is here"])[0]
     assert best.text == "{a}"
