@@ -5,16 +5,8 @@ from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
 from nmt.extras.documents.document import FormatError, Segment, Skipped
-from nmt.extras.documents.markup import Kind, Tag, elements
-from nmt.extras.documents.messages import (
-    body_of,
-    content_of,
-    escapes,
-    is_text,
-    kind_in_section,
-    message,
-    unescaped,
-)
+from nmt.extras.documents.markup import Kind, Tag, body_of, content_of, elements, kind_in_section
+from nmt.extras.documents.messages import escapes, is_text, message, unescaped
 
 PARENTS = {"string": {"resources"}, "item": {"plurals", "string-array"}}
 REFERENCE = re.compile(r"[@?][\w.:+*-]*/[\w.]+")

@@ -14,6 +14,7 @@ from nmt.extras.documents.document import FormatError
 from nmt.extras.texts.marked import Mark, Marked
 
 Kind = Literal["open", "close", "empty", "item"]
+KindOf = Callable[["Tag"], tuple[Kind | None, str, bool]]  # as `blocks` asks for it
 
 # Each search for an end has a limit: hostile files take no longer than others.
 HTML = re.compile(r"<!--|<!\[CDATA\[|<\?|<[!/]?[A-Za-z]|\{\{|\{%|\{#|<%")
@@ -30,7 +31,9 @@ TAG = re.compile(
 ATTRIBUTE = re.compile(r"""\s([\w:.-]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'<>]+)""")
 VOID = {"br", "hr", "img", "input", "meta", "wbr"}  # elements of HTML without an end
 RAW = {"script", "style", "textarea", "xmp"}  # those without tags inside
-SPACE = re.compile(r"[ \t\n\f\r]+")
+WHITE = " \t\n\f\r"
+SPACE = re.compile(f"[{WHITE}]+")
+SECTION = re.compile(r"\s*<!\[CDATA\[((?:(?!\]\]>).)*)\]\]>\s*", re.DOTALL)
 MAX_DEPTH = 1000
 
 
@@ -80,25 +83,20 @@ def tags(
         position = start.end()
         mark = start[0] if start[0][0] != "&" else "&"
         if tag := TAG.match(text, start.start(), stop):
-            position, name = tag.end(), tag[1]
-            if opening is not XML and name.lower() in RAW:
+            position = end = tag.end()
+            name = tag[1] if opening is XML else tag[1].lower()
+            if opening is HTML and name in RAW:
                 end_tag = re.compile(f"</{name}", re.IGNORECASE).search(text, position, stop)
-                yield Tag(
-                    tag.start(),
-                    tag.end() if end_tag else min(stop, len(text)),
-                    name.lower(),
-                    tag[2],
-                )
                 position = end_tag.start() if end_tag else stop
-            else:
-                yield Tag(*tag.span(), name if opening is XML else name.lower(), tag[2])
-        elif end := ENDS.get(mark, ">" if mark[1:2] == "!" else ""):
-            found = -1 if end in missing else text.find(end, position, stop)
+                end = end if end_tag else min(stop, len(text))
+            yield Tag(tag.start(), end, name, tag[2])
+        elif mark := ENDS.get(mark, ">" if mark[1:2] == "!" else ""):
+            found = -1 if mark in missing else text.find(mark, position, stop)
             if found < 0:
-                missing.add(end)
+                missing.add(mark)
             else:
-                position = found + len(end)
-                yield Tag(start.start(), position, is_entity=mark == "&")
+                position = found + len(mark)
+                yield Tag(start.start(), position, is_entity=mark == ";")
 
 
 def elements(text: str) -> Iterator[Tag]:
@@ -154,40 +152,33 @@ class Piece:
 
 
 def blocks(
-    found: Sequence[Tag],
-    start: int,
-    end: int,
-    kind_of: Callable[[Tag], tuple[Kind | None, str, bool]],
+    found: Sequence[Tag], start: int, end: int, kind_of: KindOf
 ) -> Iterator[tuple[Tag | None, list[Piece]]]:
-    """Each tag, and the text that ends there.
+    """Each of the tags between two places, and the text that ends there; at last None and the rest.
 
-    Args:
-        found: the tags in a part of the file, from `start` to `end`.
-        kind_of: the kind of a tag, or None for the border of a text; the name by which it finds its
-            partner; whether it stands for the whole element.
+    kind_of: the kind of a tag, or None for the border of a text; the name by which it finds its
+    partner; whether it stands for the whole element.
     """
     ends = _ends(found)
     pieces: list[Piece] = []
     index, position = 0, start
     while index < len(found):
-        tag, last = found[index], index
+        tag = found[index]
         kind, name, is_whole = kind_of(tag)
         pieces.append(Piece(position, tag.start))
         position = tag.end
         if is_whole and index in ends:
-            last = ends[index]
-            position = found[last].end
-        elif is_whole:  # without an end, up to the next border
-            while last + 1 < len(found) and kind_of(found[last + 1])[0]:
-                last += 1
-            position = found[last + 1].start if last + 1 < len(found) else end
-        if kind is None:
-            yield tag, pieces
-            pieces = []
-        else:
+            index = ends[index]
+            position = found[index].end
+        elif is_whole:  # without an end
+            position = found[index + 1].start if index + 1 < len(found) else end
+        if kind:
             yield tag, []
             pieces.append(Piece(tag.start, position, kind, name))
-        index = last + 1
+        else:
+            yield tag, pieces
+            pieces = []
+        index += 1
     yield None, [*pieces, Piece(position, end)]
 
 
@@ -215,23 +206,12 @@ def marked_of(
 ) -> tuple[Marked, int, int]:
     """A text without its markup, and where it begins and ends.
 
-    Args:
-        decode: the characters of a piece of text.
-        keeps_space: otherwise, white space becomes one space each.
-        keeps_ends: otherwise, markup around the text is left off.
+    decode: the characters of a piece of text. keeps_space: otherwise, white space becomes one space
+    each. keeps_ends: otherwise, markup around the text is left off.
     """
-    pieces = _paired(pieces)
-    if not keeps_ends:
-        pieces = _trimmed(text, pieces)
+    pieces = _paired(pieces) if keeps_ends else _trimmed(text, _paired(pieces))
     if not pieces:
         return Marked(""), 0, 0
-    first, last = pieces[0], pieces[-1]
-    if first.kind is None and not keeps_space:
-        n = len(text[first.start : first.end].lstrip())
-        first = pieces[0] = replace(first, start=first.end - n)
-    if last.kind is None and not keeps_space:
-        n = len(text[pieces[-1].start : last.end].rstrip())
-        last = pieces[-1] = replace(pieces[-1], end=pieces[-1].start + n)
     marked, marks = "", list[Mark]()
     is_spaced = True  # whether a further space would be too many
     before: Kind | None = None
@@ -251,28 +231,28 @@ def marked_of(
             marked += " " if is_break else ""
             is_spaced = piece.kind != "item" and (is_spaced or is_break)
         before = None if piece.name == "br" else piece.kind
-    return Marked(marked, tuple(marks)), first.start, last.end
+    start, end = pieces[0].start, pieces[-1].end
+    if not keeps_space:
+        raw = text[start:end]
+        marked = marked.removesuffix(" ") if raw[-1] in WHITE else marked
+        start, end = end - len(raw.lstrip(WHITE)), start + len(raw.rstrip(WHITE))
+    return Marked(marked, tuple(marks)), start, end
 
 
-def _trimmed(text: str, pieces: Sequence[Piece]) -> list[Piece]:
+def _trimmed(text: str, pieces: Sequence[Piece]) -> Sequence[Piece]:
     """Without markup and white space around it."""
-
-    def is_blank(piece: Piece) -> bool:
-        return piece.kind in (None, "empty") and (
-            piece.kind is not None or text[piece.start : piece.end].isspace()
-        )
-
     first, last = 0, len(pieces) - 1
     while first <= last:
-        if is_blank(pieces[first]):
-            first += 1
-        elif is_blank(pieces[last]):
-            last -= 1
-        elif first < last and pieces[first].start == pieces[last].partner:
-            first, last = first + 1, last - 1
-        else:
+        blank = [
+            each.kind == "empty" or (not each.kind and not text[each.start : each.end].strip(WHITE))
+            for each in (pieces[first], pieces[last])
+        ]
+        if pieces[first].kind == "open" and pieces[first].start == pieces[last].partner:
+            blank = [True, True]
+        if not any(blank):
             break
-    return [*pieces[first : last + 1]]
+        first, last = first + blank[0], last - blank[1]
+    return pieces[first : last + 1]
 
 
 def _paired(pieces: Iterable[Piece]) -> list[Piece]:
@@ -305,3 +285,41 @@ def _paired(pieces: Iterable[Piece]) -> list[Piece]:
         replace(piece, kind="empty") if piece.kind == "open" and piece.partner is None else piece
         for piece in paired
     ]
+
+
+def body_of(text: str, element: Tag) -> tuple[int, int, bool]:
+    """Where the content of an element of XML begins and ends, without white space around it; and
+    whether it is all in one CDATA section, whose inside it is.
+    """
+    section = SECTION.fullmatch(text, element.end, element.inner_end)
+    start, end = section.span(1) if section else (element.end, element.inner_end)
+    content = text[start:end]
+    start += len(content) - len(content.lstrip())
+    return start, start + len(content.strip()), section is not None
+
+
+def content_of(
+    text: str,
+    body: tuple[int, int, bool],
+    kind_of: KindOf,
+    decode: Callable[[str], str] = str,
+    *,
+    keeps_space: bool = False,
+) -> Marked:
+    """The content of an element, which stands where `body_of` says. Sections have tags of HTML."""
+    start, end, is_section = body
+    found = [*tags(text, HTML if is_section else XML, start, end)]
+    *_, (_, pieces) = blocks(found, start, end, kind_in_section if is_section else kind_of)
+
+    def decoded(raw: str) -> str:
+        return decode(raw if is_section else unescape(raw))
+
+    return marked_of(text, pieces, decoded, keeps_space=keeps_space, keeps_ends=True)[0]
+
+
+def kind_in_section(tag: Tag) -> tuple[Kind | None, str, bool]:
+    """The kind of a tag that opens or closes something, or stands between words."""
+    name = tag.name.lstrip("/")
+    if not name or name in VOID or tag.attributes.endswith("/"):
+        return "empty", name, False
+    return "open" if name == tag.name else "close", name, False

@@ -2,10 +2,8 @@
 
 import re
 from collections.abc import Callable, Mapping
-from html import unescape
 
 from nmt.extras.documents.document import Segment, Skipped, joined
-from nmt.extras.documents.markup import HTML, VOID, XML, Kind, Tag, blocks, marked_of, tags
 from nmt.extras.texts.marked import Marked
 
 # The messages of ICU with forms to choose from: `{n, plural, one {a file} other {# files}}`.
@@ -29,7 +27,6 @@ ACCELERATOR = re.compile(
 FIRST_LETTER = re.compile(r"<[^<>]*>|%\(?\w+|\{[^{}]*\}|&\w+;|([^\W\d_])")
 ESCAPED = re.compile(r"\\(?:u([\da-fA-F]{4})|\n[ \t\f]*|(.))")
 NAMES = dict(zip("fnrt", "\f\n\r\t", strict=True))
-SECTION = re.compile(r"\s*<!\[CDATA\[((?:(?!\]\]>).)*)\]\]>\s*", re.DOTALL)
 # Vue, Symfony and Laravel write forms of plurals as "one file | {n} files". Each is translated by
 # itself: an empty line takes the place of the "|". Braces may hold one, too.
 SIDES = re.compile(r"\{[^{}]*\}|\|\||(\|)")
@@ -38,51 +35,6 @@ SIDES = re.compile(r"\{[^{}]*\}|\|\||(\|)")
 def is_text(value: str) -> bool:
     """Whether a value has letters, and is for people."""
     return any(map(str.isalpha, value)) and not NO_TEXT.fullmatch(value.strip())
-
-
-def body_of(text: str, element: Tag) -> tuple[int, int, bool]:
-    """Where the content of an element of XML begins and ends, without white space around it; and
-    whether it is all in one CDATA section, whose inside it is.
-    """
-    section = SECTION.fullmatch(text, element.end, element.inner_end)
-    start, end = section.span(1) if section else (element.end, element.inner_end)
-    content = text[start:end]
-    start += len(content) - len(content.lstrip())
-    return start, start + len(content.strip()), section is not None
-
-
-def content_of(
-    text: str,
-    body: tuple[int, int, bool],
-    kind_of: Callable[[Tag], tuple[Kind | None, str, bool]],
-    decode: Callable[[str], str] = str,
-    *,
-    keeps_space: bool = False,
-) -> Marked:
-    """The content of an element. Sections have tags of HTML.
-
-    Args:
-        body: as `body_of` returns it.
-        kind_of: as `blocks` asks for it. decode: for the characters between tags.
-    """
-    start, end, is_section = body
-    found = [*tags(text, HTML if is_section else XML, start, end)]
-    *_, (_, pieces) = blocks(found, start, end, kind_in_section if is_section else kind_of)
-    return marked_of(
-        text,
-        pieces,
-        lambda raw: decode(raw if is_section else unescape(raw)),
-        keeps_space=keeps_space,
-        keeps_ends=True,
-    )[0]
-
-
-def kind_in_section(tag: Tag) -> tuple[Kind | None, str, bool]:
-    """The kind of a tag that opens or closes something, or stands between words."""
-    name = tag.name.lstrip("/")
-    if not name or name in VOID or tag.attributes.endswith("/"):
-        return "empty", name, False
-    return "open" if name == tag.name else "close", name, False
 
 
 def without_accelerator(text: str) -> tuple[str, str]:

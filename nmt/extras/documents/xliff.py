@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
 from nmt.extras.documents.document import FormatError, Segment, Skipped
-from nmt.extras.documents.markup import Kind, Tag, elements
-from nmt.extras.documents.messages import body_of, content_of, message
+from nmt.extras.documents.markup import Kind, Tag, body_of, content_of, elements
+from nmt.extras.documents.messages import message
 from nmt.extras.texts.marked import Marked
 
 UNITS = ("trans-unit", "segment")  # of version 1 and 2
