@@ -9,7 +9,7 @@ import codecs
 import re
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -87,16 +87,13 @@ class Skipped:
     reason: str
 
 
+Found = Segment | Skipped
+
+
 class Content:
-    """The characters of a file.
+    """The characters of a file: `text`, with line feeds where all lines end alike.
 
-    Args:
-        raw: as they stand in it.
-        mark, encoding, escapes: the byte order mark; how they become bytes, as `str.encode`
-            names it.
-
-    Attributes:
-        text: with line feeds, where all lines end alike.
+    mark: the byte order mark. encoding, escapes: as `str.encode` names them.
     """
 
     def __init__(
@@ -134,21 +131,18 @@ class Content:
 
     def encode(self, text: str, name: str = "") -> bytes:
         """A text for the file `name`. Raises: DataError: the encoding lacks a character."""
+        text = text.replace("\n", self._line_end)
         try:
-            return text.replace("\n", self._line_end).encode(self.encoding, self.escapes)
+            return text.encode(self.encoding, self.escapes)
         except UnicodeEncodeError as error:
-            lacking = text.replace("\n", self._line_end)[error.start]
-            raise DataError(
-                f"{name}: its encoding, {self.encoding}, has no {lacking!r}; save it as UTF-8"
-            ) from None
+            problem = f"its encoding, {self.encoding}, has no {text[error.start]!r}"
+            raise DataError(f"{name}: {problem}; save it as UTF-8") from None
 
 
 class TextDocument:
     """A document.
 
     Args:
-        name: of the file, for messages.
-        content: of the file.
         found: what `find` of its format yields.
         fill_all: whether to translate also what has a translation in the file.
 
@@ -164,12 +158,7 @@ class TextDocument:
     unit = "line"
 
     def __init__(
-        self,
-        name: str,
-        content: Content,
-        found: Iterable[Segment | Skipped],
-        *,
-        fill_all: bool = False,
+        self, name: str, content: Content, found: Iterable[Found], *, fill_all: bool = False
     ) -> None:
         from nmt.decoding.warnings import describe
 
@@ -183,9 +172,8 @@ class TextDocument:
             elif fill_all or each.target in (None, Marked("")):
                 self.segments.append(each)
         self.segments.sort(key=lambda each: (each.end, -each.start))
-        self.lines = [bisect_left(feeds, each.start) + 1 for each in self.segments]
-        if self.unit != "line":
-            self.lines = [*range(1, len(self.segments) + 1)]
+        lines = (bisect_left(feeds, each.start) + 1 for each in self.segments)
+        self.lines = [*lines] if self.unit == "line" else [*range(1, len(self.segments) + 1)]
         self.remarks = [describe(reason, lines, self.unit) for reason, lines in skipped.items()]
         for line, each in zip(self.lines, self.segments, strict=True):
             if len(each.text.text) > MAX_STREAMED_BYTES:
@@ -206,10 +194,8 @@ class TextDocument:
 
         assert isinstance(translator, TextTranslator)
         checker = WarningChecker(translator.tokenizers, translator.vocabularies)
-        batches = (
-            self.segments[start : start + BATCH_SEGMENTS]
-            for start in range(0, len(self.segments), BATCH_SEGMENTS)
-        )
+        starts = range(0, len(self.segments), BATCH_SEGMENTS)
+        batches = (self.segments[start : start + BATCH_SEGMENTS] for start in starts)
         results = answers(
             InputTexts(batches, self.name, self.unit, numbers=self.lines),
             lambda segments: translator.translate_marked([each.text for each in segments]),
@@ -220,10 +206,8 @@ class TextDocument:
             print(f"nmt: {remark}", file=sys.stderr)
 
     def written(self, translations: Iterable[Marked]) -> Iterator[bytes]:
-        """The file with these translations of the segments, in pieces.
-
-        Raises:
-            DataError: the encoding of the file lacks a character.
+        """The file with these translations, in pieces. Raises: DataError: its encoding lacks a
+        character.
         """
         yield self.content.mark
         for piece in self._pieces(translations):
@@ -238,19 +222,21 @@ class TextDocument:
         yield text[: starts[0]]
         inner: list[tuple[Segment, str]] = []  # those inside the next ones, and what they become
         # The translations come first: their end, too, is reached.
-        for translation, segment, following in zip(
-            translations, self.segments, starts[1:], strict=False
-        ):
+        for given, segment, following in zip(translations, self.segments, starts[1:], strict=False):
+            changed: dict[str, str] = {}  # the marks with other segments inside
+            marks = (mark.written for mark in segment.text.marks)
             first = len(inner)
             while first and inner[first - 1][0].start >= segment.start:
                 first -= 1
-            changed = self._changed_marks(segment, inner[first:])
+            mark = ""
+            for each, written in inner[first:]:  # in the order of the marks
+                old = text[each.start : each.end]
+                while old not in mark:
+                    mark = next(marks)
+                changed[mark] = changed.get(mark, mark).replace(old, written)
             del inner[first:]
-            marks = (
-                replace(mark, written=changed.get(mark.written, mark.written))
-                for mark in translation.marks
-            )
-            new = Marked(translation.text, tuple(marks))
+            new_marks = (replace(m, written=changed.get(m.written, m.written)) for m in given.marks)
+            new = Marked(given.text, tuple(new_marks)) if changed else given
             written = text[segment.start : segment.end]
             if new != (segment.text if segment.target is None else segment.target):
                 written = segment.write(new)
@@ -258,20 +244,6 @@ class TextDocument:
                 inner.append((segment, written))
             else:
                 yield written + text[segment.end : following]
-
-    def _changed_marks(
-        self, segment: Segment, inner: Sequence[tuple[Segment, str]]
-    ) -> dict[str, str]:
-        """The marks of a segment with other segments inside: before and after their translation."""
-        changed: dict[str, str] = {}
-        marks = (mark.written for mark in segment.text.marks)
-        mark = ""
-        for each, written in inner:  # in the order of the marks
-            old = self.content.text[each.start : each.end]
-            while old not in mark:
-                mark = next(marks)
-            changed[mark] = changed.get(mark, mark).replace(old, written)
-        return changed
 
 
 def stripped(text: Marked) -> tuple[str, Marked, str]:
@@ -311,11 +283,7 @@ def open_document(
 ) -> TextDocument:
     """The document of a file.
 
-    Args:
-        data: its content.
-        name: for messages, and for the format where none is given.
-        format_name: a key of `FORMATS`.
-        fill_all: in a file with both languages, whether to translate also what has a translation.
+    name: for messages, and for the format where none is given. format_name: a key of `FORMATS`.
 
     Raises:
         DataError: the format is unknown.

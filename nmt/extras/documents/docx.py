@@ -149,11 +149,11 @@ def _divide(text: str, pieces: list[Piece], fields: list[int], *, is_end: bool) 
     if is_end:
         fields.pop()
     if is_end and pieces[index].kind == "open":
-        pieces[-1] = replace(pieces[-1], kind="close", name="field")
+        pieces[-1] = pieces[-1]._replace(kind="close", name="field")
     elif is_end:
         pieces[index:] = [field]
     elif "HYPERLINK" in text[field.start : field.end]:
-        pieces[index:] = [replace(field, kind="open")]
+        pieces[index:] = [field._replace(kind="open")]
 
 
 def _run(text: str, run: Tag) -> Iterator[Piece]:

@@ -13,10 +13,11 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from nmt.extras.documents.document import Segment, Skipped, joined
+from nmt.extras.documents.document import FormatError, Segment, Skipped, joined, line_at
 from nmt.extras.documents.html import KEPT
 from nmt.extras.documents.markup import VOID, Kind, Piece, marked_of
 from nmt.extras.texts.marked import Mark, Marked
+from nmt.lines import MAX_STREAMED_BYTES
 
 FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\n(?:.*\n)*?\1[ \t]*(?:\n|\Z)")
 # What other dialects have inside a text. `border`: boxes of tasks, footnotes and what follows them,
@@ -44,11 +45,7 @@ LOST = "a text could not be found in its line, because of tabs or such; translat
 
 def find(text: str) -> Iterator[Segment | Skipped]:
     """Paragraphs, headings and the cells of tables."""
-    front = FRONT_MATTER.match(text)
-    end = front.end() if front else 0
-    # The parser replaces these by others.
-    rest = text[end:].replace("\r", " ").replace("\0", "\ufffd")
-    text = re.sub(".", " ", text[:end]) + rest
+    text = _readable(text)
     parser = _Parser(text)
     lines = text.split("\n")
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
@@ -83,6 +80,20 @@ def find(text: str) -> Iterator[Segment | Skipped]:
                 width = max(map(len, shown)) - len(prefix) if shown[1:] else 0
                 write = partial(parser.lines, prefix=prefix, width=width, is_cell=is_cell)
             yield Segment(start, end, marked, write)
+
+
+def _readable(text: str) -> str:
+    """As the parser needs it, with as many characters. Raises: FormatError."""
+    front = FRONT_MATTER.match(text)
+    end = front.end() if front else 0
+    # The parser replaces these by others.
+    rest = text[end:].replace("\r", " ").replace("\0", "\ufffd")
+    for paragraph in re.finditer(r"(?:.+\n?)+", rest):  # which would take the parser minutes
+        if len(paragraph[0]) > MAX_STREAMED_BYTES:
+            line = line_at(text, end + paragraph.start())
+            limit = f"longer than {MAX_STREAMED_BYTES:,} characters"
+            raise FormatError(f"line {line}: a text is {limit}; divide it")
+    return re.sub(".", " ", text[:end]) + rest
 
 
 def _place(
@@ -215,7 +226,7 @@ def _blocks(token: Token) -> Iterator[list[Piece]]:
             written = token.content[kept.start : piece.end]
             piece, kept = Piece(kept.start, piece.end, "item", written=written), None
         if piece.name != "br":
-            piece = replace(piece, written=SOFT_BREAK.sub(" ", piece.written))
+            piece = piece._replace(written=SOFT_BREAK.sub(" ", piece.written))
         if kept is None:
             pieces += [*_texts(token.content, position, piece.start), piece]
             position = piece.end

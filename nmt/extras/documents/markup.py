@@ -5,9 +5,8 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from html import unescape
-from typing import Literal
+from typing import Literal, NamedTuple
 from xml.parsers import expat
 
 from nmt.extras.documents.document import FormatError
@@ -35,9 +34,10 @@ WHITE = " \t\n\f\r"
 SPACE = re.compile(f"[{WHITE}]+")
 SECTION = re.compile(r"\s*<!\[CDATA\[((?:(?!\]\]>).)*)\]\]>\s*", re.DOTALL)
 MAX_DEPTH = 1000
+MAX_PIECES = 200_000  # of a text
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Tag:
     """Markup in a file: a tag (`name` begins with `/` if it ends an element), or something else.
 
@@ -60,7 +60,7 @@ class Tag:
         """The name without prefix."""
         return self.name.rpartition(":")[2]
 
-    @cached_property
+    @property
     def values(self) -> dict[str, str]:
         """The attributes."""
         found = ATTRIBUTE.finditer(self.attributes)
@@ -134,8 +134,7 @@ def elements(text: str) -> Iterator[Tag]:
             raise FormatError("line 1: is nested too deeply")
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """A part of a text: some of it, or markup.
 
     Attributes:
@@ -175,6 +174,8 @@ def blocks(
         if kind:
             yield tag, []
             pieces.append(Piece(tag.start, position, kind, name))
+            if len(pieces) > MAX_PIECES:
+                raise FormatError(f"character {tag.start:,}: a text has too many tags; divide it")
         else:
             yield tag, pieces
             pieces = []
@@ -267,7 +268,7 @@ def _paired(pieces: Iterable[Piece]) -> list[Piece]:
             opened.append(len(paired))
             names[piece.name] += 1
         elif piece.kind == "close" and not names[piece.name]:
-            piece = replace(piece, kind="empty")
+            piece = piece._replace(kind="empty")
         elif piece.kind == "close":
             index = opened.pop()
             names[paired[index].name] -= 1
@@ -278,11 +279,11 @@ def _paired(pieces: Iterable[Piece]) -> list[Piece]:
             if all(paired[i].kind == "empty" for i in range(index + 1, len(paired))):
                 paired[index:] = [Piece(start, piece.end, "empty")]
                 continue
-            paired[index] = replace(paired[index], partner=piece.start)
-            piece = replace(piece, partner=start)
+            paired[index] = paired[index]._replace(partner=piece.start)
+            piece = piece._replace(partner=start)
         paired.append(piece)
     return [
-        replace(piece, kind="empty") if piece.kind == "open" and piece.partner is None else piece
+        piece._replace(kind="empty") if piece.kind == "open" and piece.partner is None else piece
         for piece in paired
     ]
 

@@ -74,31 +74,36 @@ class DocumentOptions:
         """The document, if the file is one by its suffix or by --format. Plain text that cannot be
         read as a whole is none: its lines are translated up to the fault.
         """
-        name, file = self._document(options), options.file
-        is_default = self.format is None and name == "txt"
-        if name is None or (is_default and file is not None and not file.is_file()):
+        name = self._document(options)
+        if name is None:
             return None
         try:
-            if file is None or str(file) == "-":
-                if sys.stdin is None:
-                    raise DataError("stdin is closed; give --file")
-                file, data = Path("stdin"), sys.stdin.buffer.read(MAX_BYTES + 1)
-            else:
-                with explain_read_errors(file), file.open("rb") as stream:
-                    data = stream.read(MAX_BYTES + 1)
-            if len(data) > MAX_BYTES:
-                raise DataError(f"{file}: larger than {MAX_BYTES:,} bytes; divide it")
-            return open_document(data, str(file), name, fill_all=self.fill == "all")
+            file, data = _read(options.file)
+            return open_document(data, file, name, fill_all=self.fill == "all")
         except FormatError as error:
             raise DataError(f"{error}; --format {LINES} translates it line by line") from None
         except DataError:
-            if is_default:
+            if self.format is None and name == "txt":
                 return None
             raise
 
     def wrap(self, translator: "Translator") -> "Translator":
         """The same translator."""
         return translator
+
+
+def _read(file: Path | None) -> tuple[str, bytes]:
+    """The name of a file and its content. Raises: DataError."""
+    if file is None or str(file) == "-":
+        if sys.stdin is None:
+            raise DataError("stdin is closed; give --file")
+        file, data = Path("stdin"), sys.stdin.buffer.read(MAX_BYTES + 1)
+    else:
+        with explain_read_errors(file), file.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise DataError(f"{file}: larger than {MAX_BYTES:,} bytes; divide it")
+    return str(file), data
 
 
 def _options_of_lines(options: OutputOptions) -> str:

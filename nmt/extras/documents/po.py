@@ -26,12 +26,9 @@ HAS_NO_NUMBER = "has no number of plural forms (nplurals in its header); add it,
 class Entry:
     """A message.
 
-    Attributes:
-        flags: where the comment with its flags begins, after the `#`; None without one.
-        place: where such a comment belongs.
-        is_fuzzy: whether the translation is not final.
-        texts: of msgid, msgid_plural, msgctxt, msgstr, msgstr[0], ...
-        spans: where these stand, from the first quotation mark to the last.
+    flags: where the comment with its flags begins, after the `#`. place: where such a comment
+    belongs. texts, spans: of msgid, msgid_plural, msgctxt, msgstr, msgstr[0], ...: the text, and
+    where it stands, from the first quotation mark to the last.
     """
 
     flags: int | None = None
@@ -115,17 +112,13 @@ def find(text: str) -> Iterator[Segment | Skipped]:
 
 
 def _written(before: str, like: str, missing: Iterable[int], translation: str) -> str:
-    quoted = _quoted(translation, like)
-    return before + quoted + "".join(f"\nmsgstr[{i}] {quoted}" for i in missing)
-
-
-def _quoted(text: str, like: str) -> str:
     """As gettext writes it: on one line if it fits. like: a text of the file, which may have longer
-    lines.
+    lines. missing: the numbers of further forms.
     """
-    lines, width = LINE.findall(text), max(map(len, like.split("\n")))
+    lines, width = LINE.findall(translation), max(map(len, like.split("\n")))
     if width <= WIDTH:
         lines = [words for line in lines for words in WORDS.findall(line)]
     lines = [f'"{line.translate(ESCAPES)}"' for line in lines or [""]]
     fits = len(lines) == 1 and len(lines[0]) <= max(width, WIDTH - len("msgstr[0] "))
-    return "\n".join(lines if fits else ['""', *lines])
+    quoted = "\n".join(lines if fits else ['""', *lines])
+    return before + quoted + "".join(f"\nmsgstr[{i}] {quoted}" for i in missing)

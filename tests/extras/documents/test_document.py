@@ -82,6 +82,17 @@ def test_errors_are_one_line(data: bytes, name: str, problem: str) -> None:
     assert "\n" not in str(error.value)
 
 
+def test_an_unknown_format_is_named_with_the_known_ones() -> None:
+    with pytest.raises(DataError, match="unknown format; these are known: txt, md, html"):
+        open_document(b"a", "x.txt", "word")
+
+
+def test_hostile_files_are_refused_in_one_line() -> None:
+    for name, part in (("x.html", "<i>a</i> b "), ("x.md", "*a* [b](c) ")):
+        with pytest.raises(DataError, match=r"x\.(html|md), .*; divide it"):
+            open_document(part.encode() * 100_000, name)
+
+
 def test_an_encoding_may_lack_a_character() -> None:
     catalog = b'msgid ""\nmsgstr "charset=iso-8859-1"\n\nmsgid "a"\nmsgstr ""\n'
     document = open_document(catalog, "x.po")

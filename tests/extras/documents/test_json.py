@@ -72,6 +72,11 @@ def test_only_messages_of_extensions_are_texts() -> None:
     assert texts("messages.json", text) == ["Open", "Close"]
 
 
+def test_values_have_no_accelerators() -> None:
+    assert texts("package.json", '{"a": "_site and &more"}') == ["_site and &more"]
+    assert into("&& _x")("en.json", '{"a": "_Site && more"}') == '{"a": "&& _x"}'
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
