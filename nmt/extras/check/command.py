@@ -81,9 +81,15 @@ def missing_terms(glossary: Path | None) -> Callable[[str, str], Iterable[str]]:
     if glossary is None:
         return lambda *_: ()
     from nmt.extras.texts.glossary import Glossary, missing  # which need torch
+    from nmt.extras.texts.items import without_signs
 
     terms = Glossary.read(glossary)
-    return lambda source, translation: missing(terms.terms_in(source), translation)
+
+    def missing_in(source: str, translation: str) -> Iterable[str]:
+        bare = without_signs(Marked(source), ()).bare  # "{dog}" has no term
+        return missing(terms.terms_in(bare), translation)
+
+    return missing_in
 
 
 def read_texts(

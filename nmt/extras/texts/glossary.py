@@ -91,6 +91,16 @@ class Glossary:
             first = following
         return found
 
+    def whole(self, text: str) -> str | None:
+        """The translation of a text that is a term alone, with capitals where it has them."""
+        text = text.strip()
+        match self.terms_in(text):
+            case [Term(source=source, target=target)] if source == text:
+                if text.isupper() and text not in self._targets:
+                    return target.upper()
+                return target[0].upper() + target[1:] if text[0].isupper() else target
+        return None
+
 
 def missing(terms: Sequence[Term], text: str) -> Counter[str]:
     """How often a translation must have the target of each term once more."""

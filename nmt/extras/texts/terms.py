@@ -1,5 +1,6 @@
 """Translates sentences with the terms of a glossary."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence, Set
 from copy import copy
@@ -114,10 +115,17 @@ class _Sentence:
         return sum(lacking[target] for target in self.short)
 
     def n_wrong(self, translation: Translation) -> int:
-        """The same, and how many it has too often: the lexical bias may repeat them."""
+        """The same, and how many it has too often: the lexical bias may repeat them, also as parts
+        of words that are none.
+        """
+        text = translation.text.lower()
+        doubled = sum(
+            len(re.findall(rf"{word}\w*\W*(?={word})", text))
+            for word in (re.escape(target.lower()) for target in self.short)
+        )
         found = Counter(target for _, _, target in present(self.short, translation.text))
         surplus = found - Counter(term.target for term in self.terms)
-        return self.n_lacking(translation) + surplus.total()
+        return self.n_lacking(translation) + max(surplus.total(), doubled)
 
     def replaced(self, translation: Translation) -> Translation:
         """The translation with each term that it lacks, in place of the words that belong to it."""

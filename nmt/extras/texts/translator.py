@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import pairwise
 
+import numpy as np
+
 from nmt.decoding.alignment import written_tokens
 from nmt.decoding.batch_runner import TextError
 from nmt.decoding.items import differences
@@ -217,6 +219,8 @@ class TextTranslator(Translator):
                 written = part.source.written
                 tokens = self.src_tokenizer.split(written)[: self.options.max_source_tokens]
                 part.results = [(copy_of(written, tokens), part.source.outer())]
+            elif self.glossary and (term := self.glossary.whole(part.source.written)):
+                part.results = [(self._of_term(part.source.text, term), Marked(term))]
             else:
                 (pending if part.source.items else simple).append(part)
         self._search([_Reading(part, part.usual, ()) for part in simple], n, n)
@@ -232,6 +236,20 @@ class TextTranslator(Translator):
                 part.usual = replace(part.usual, marks=part.source.marks)
                 part.results = []
             self._search_with_items(wrong, n)
+
+    def _of_term(self, source: str, target: str) -> Translation:
+        """The translation of a text that is a term."""
+        src_tokens, tokens = (
+            tokenizer.split(text)
+            for tokenizer, text in zip(self.tokenizers, (source, target), strict=True)
+        )
+        return replace(
+            copy_of(source, src_tokens),
+            text=target,
+            tokens=tuple(tokens),
+            token_log_probs=(0.0,) * (len(tokens) + 1),
+            attention=np.eye(len(tokens) + 1, len(src_tokens) + 1, dtype=np.float32),
+        )
 
     def _search_with_items(self, pending: Sequence[_Sentence], n: int) -> None:
         """Set the results of each sentence. Raises: TooLargeError."""

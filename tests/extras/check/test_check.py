@@ -143,7 +143,9 @@ def test_command(tmp_path: Path, nmt: Run) -> None:
 
 def test_terms_of_a_glossary(tmp_path: Path, nmt: Run) -> None:
     glossary = write(tmp_path / "terms.tsv", ["# ours", "lake|lakes\tSee", "boat\tKahn"])
-    source, own = write(tmp_path / "a.en", SOURCE), write(tmp_path / "a.de", GOOD)
+    no_terms = "{lake} at https://example.org/boat"
+    source = write(tmp_path / "a.en", [*SOURCE, no_terms])
+    own = write(tmp_path / "a.de", [*GOOD, no_terms])
     result = nmt("check", source, own, "--glossary", glossary)
     assert result.status == 1
     assert result.out.splitlines()[:-1] == [f"{own}, line 5: the term Kahn is missing"]

@@ -298,6 +298,7 @@ def test_of_an_ensemble_those_with_a_lexical_bias_know_terms(translator: Transla
     [
         (["Der Baum sieht den Baum.", "Ein Baum sieht den König."], "Ein Baum sieht den König."),
         (["Der Baum sieht den Baum."], "Der Baum sieht den König."),
+        (["Baumer Baumbaum sieht den König."], "Der Baum sieht den König."),
     ],
 )
 def test_a_translation_that_repeats_the_term_is_not_taken(

@@ -217,6 +217,14 @@ def test_list_numbers_and_final_signs_stay_where_they_are() -> None:
     assert "1" not in "".join(read_by(translator))
 
 
+def test_a_text_that_is_a_term_needs_no_model() -> None:
+    translator = TextTranslator.of(texts(), glossary=Glossary.of({"big dog|dogs": "große Köter"}))
+    found = translator.translate(["big dog", "Big dog", "DOGS "])
+    assert [each.text for each in found] == ["große Köter", "Große Köter", "GROSSE KÖTER"]
+    assert not read_by(translator)
+    assert found[0].attention.shape == (3, 3)
+
+
 def test_a_lost_item_at_the_start_leaves_no_space() -> None:
     best = texts(lambda text: [""]).translate(["{a} is here"])[0]
     assert best.text == "{a}"
