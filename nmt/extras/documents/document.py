@@ -36,7 +36,7 @@ def _part(place: str, *suffixes: str, **traits: Any) -> Part:
 _XML = {"declares": True, "escapes": "xmlcharrefreplace"}
 _JAVA = {"encoding": "latin-1", "escapes": "backslashreplace"}
 FORMATS = {
-    "txt": _part("plain:find", ".txt"),
+    "txt": _part("document:find", ".txt"),
     "md": _part("markdown:find", ".md", ".markdown"),
     "html": _part("html:find", ".html", ".htm", ".xhtml", **_XML),
     "docx": _part("docx:DocxDocument", ".docx"),
@@ -257,6 +257,12 @@ def stripped(text: Marked) -> tuple[str, Marked, str]:
         replace(mark, position=min(max(mark.position, start), end) - start) for mark in text.marks
     )
     return all_[:start], Marked(all_[start:end], tuple(marks)), all_[end:]
+
+
+def find(text: str) -> Iterator[Segment]:
+    """The lines of plain text, without the white space around them."""
+    for match in re.finditer(r"\S[^\n]*(?<=\S)", text):
+        yield Segment(match.start(), match.end(), Marked(match[0]), lambda line: line.text)
 
 
 def line_at(text: str, position: int) -> int:

@@ -127,6 +127,12 @@ def test_a_line_break_beside_a_tag() -> None:
     assert result == cue.format('Das <font color="#ffffff">sind\n</font>Zeilen')
 
 
+def test_speakers_inside_tags_keep_their_dashes() -> None:
+    cue = "1\n00:00:01,000 --> 00:00:02,000\n<i>- He is late.</i>\n<i>- Who?</i>\n"
+    assert texts("x.srt", cue) == ["He is late.", "Who?"]
+    assert translated("x.srt", cue) == cue.replace("He is late", "HE IS LATE").replace("Who", "WHO")
+
+
 def test_what_is_no_subtitle_is_an_error() -> None:
     with pytest.raises(DataError, match="has no times of subtitles"):
         document("x.srt", "Just a line.\n")
