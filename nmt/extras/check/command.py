@@ -1,6 +1,5 @@
 """`nmt check`: compares a translation with its source, without a model."""
 
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ from nmt.commands.options import JsonOption, to_json
 from nmt.errors import DataError
 from nmt.extras.check.findings import Text, find_all, first_difference
 from nmt.extras.documents.document import format_of, open_document
+from nmt.extras.texts.glossary import Glossary
 from nmt.extras.texts.marked import Marked
 from nmt.files import explain_read_errors
 from nmt.lines import read_text_lines
@@ -49,7 +49,7 @@ def command(
     """
     unit, texts = read_texts(source, translation, format_)
     name = translation or source
-    findings = [*find_all(texts, missing_terms(glossary))]
+    findings = [*find_all(texts, None if glossary is None else Glossary.read(glossary))]
     if as_json:
         rows = [
             {
@@ -66,30 +66,11 @@ def command(
     else:
         for each in findings:
             print(f"{name}, {unit} {each.text.line}: {each.problem}")
-        found = counted(len(findings), "finding") if findings else "nothing found"
-        print(f"{found} in {counted(len(texts), 'text')}")
+        n = len(findings)
+        found = f"{n:,} finding{'s' if n > 1 else ''}" if n else "nothing found"
+        print(f"{found} in {len(texts):,} text{'s' if len(texts) != 1 else ''}")
     if findings:
         raise typer.Exit(1)
-
-
-def counted(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
-
-
-def missing_terms(glossary: Path | None) -> Callable[[str, str], Iterable[str]]:
-    """A function from a source and its translation to the terms that the translation lacks."""
-    if glossary is None:
-        return lambda *_: ()
-    from nmt.extras.texts.glossary import Glossary, missing  # which need torch
-    from nmt.extras.texts.items import without_signs
-
-    terms = Glossary.read(glossary)
-
-    def missing_in(source: str, translation: str) -> Iterable[str]:
-        bare = without_signs(Marked(source), ()).bare  # "{dog}" has no term
-        return missing(terms.terms_in(bare), translation)
-
-    return missing_in
 
 
 def read_texts(

@@ -1,13 +1,15 @@
 """What a comparison of translations with their sources finds. It needs no model."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import log
 from statistics import mean, median
 
 from nmt.decoding.items import differences, keeps_items
+from nmt.extras.texts.glossary import Glossary, missing
+from nmt.extras.texts.items import without_signs
 from nmt.extras.texts.marked import Marked
 from nmt.text.sentences import END_MARKS, most_sentences, n_sentences
 
@@ -44,14 +46,8 @@ class Finding:
     problem: str
 
 
-def find_all(
-    texts: Sequence[Text], missing_terms: Callable[[str, str], Iterable[str]]
-) -> Iterator[Finding]:
-    """All findings, in the order of the texts.
-
-    Args:
-        missing_terms: the terms that are missing, from a source and its translation.
-    """
+def find_all(texts: Sequence[Text], glossary: Glossary | None = None) -> Iterator[Finding]:
+    """All findings, in the order of the texts."""
     plain = [(_plain(text.source), _plain(text.translation)) for text in texts]
     ratios = [len(own) / len(src) for src, own in plain if own and len(src) >= MIN_CHARACTERS]
     usual = median(ratios) if ratios else 1.0
@@ -68,7 +64,8 @@ def find_all(
         for each in differences(text.source.written, text.translation.written):
             name = f"the number {each.text}" if each.kind == "number" else each.text
             yield each.kind, _PROBLEMS[each.problem].format(name)
-        for term in missing_terms(source, own):
+        bare = without_signs(Marked(source), ()).bare  # "{dog}" has no term
+        for term in missing(glossary.terms_in(bare), own) if glossary is not None else ():
             yield "term", f"the term {term} is missing"
         ratio = (len(own) + SLACK) / (usual * len(source) + SLACK)
         if not 1 / MAX_RATIO <= ratio <= MAX_RATIO:

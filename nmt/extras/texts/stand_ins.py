@@ -28,8 +28,13 @@ from nmt.text.vocabulary import SPECIALS, UNK
 MIN_COPIED, MIN_TRANSLATED, MIN_NUMBER = 0.8, 0.95, 0.2
 MIN_LETTERS, MIN_DIGITS = 3, 2
 MAX_STAND_INS = 30
-# Of a word, where there are spaces between words.
+# What may not stand before a stand-in, and what may follow: of numbers, of scripts that may write no
+# spaces, and of others.
 _SIGN, _LETTER = rf"[^\W{NO_SPACES}]", rf"[^\W\d_{NO_SPACES}]"
+_NUMBER, _SPACELESS, _SPACED = (
+    (re.compile(sign), re.compile(rf"{letter}{{0,2}}(?!{sign})"))
+    for sign, letter in ((r"\d", r"\d"), (r"(?!)", r"(?!)"), (_SIGN, _LETTER))
+)
 MIN_WEIGHT = 0.5  # of the attention of a word that translates a stand-in
 
 
@@ -42,11 +47,15 @@ class StandIn:
 
     def places(self, text: str) -> list[Range]:
         """Where the translation stands in a text, also with an ending of at most two letters."""
-        sign, letter = (r"\d", r"\d") if self.target.isdecimal() else (_SIGN, _LETTER)
+        before, after = _NUMBER if self.target.isdecimal() else _SPACED
         if not self.target.isascii() and self.target.lower() == self.target.upper():
-            sign = letter = r"(?!)"  # such scripts may write no spaces
-        pattern = rf"(?<!{sign}){re.escape(self.target)}{letter}{{0,2}}(?!{sign})"
-        return [match.span() for match in re.finditer(pattern, text)]
+            before, after = _SPACELESS
+        found = []
+        for start in (match.start() for match in re.finditer(re.escape(self.target), text)):
+            ending = after.match(text, start + len(self.target))
+            if ending and not before.match(text, max(start - 1, 0), start):
+                found.append((start, ending.end()))
+        return found
 
     def is_kept(self, text: str) -> bool:
         """Whether a translation has it once, and without an ending."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from nmt.extras.check.findings import Text, find_all, first_difference
+from nmt.extras.texts.glossary import Glossary
 from nmt.extras.texts.marked import Marked
 from tests.conftest import Run
 
@@ -36,10 +37,8 @@ def problems(
         for i, (src, tgt) in enumerate(zip(sources, translations, strict=True))
     ]
 
-    def missing(source: str, own: str) -> list[str]:
-        return [tgt for src, tgt in (terms or {}).items() if src in source and tgt not in own]
-
-    return [(each.text.line, each.kind, each.problem) for each in find_all(texts, missing)]
+    found = find_all(texts, Glossary.of(terms or {}))
+    return [(each.text.line, each.kind, each.problem) for each in found]
 
 
 def with_line(number: int, translation: str) -> list[str]:
