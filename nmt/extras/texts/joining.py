@@ -38,9 +38,6 @@ def join(
     Args:
         gaps: what stands between two sentences.
     """
-    if not gaps:
-        [(translation, marked)] = parts
-        return replace(translation, source=source), marked
     translations = [translation for translation, _ in parts]
     pieces = [
         piece for gap, (_, marked) in zip(gaps, parts[1:], strict=True) for piece in (gap, marked)

@@ -28,8 +28,8 @@ from nmt.text.vocabulary import SPECIALS, UNK
 MIN_COPIED, MIN_TRANSLATED, MIN_NUMBER = 0.8, 0.95, 0.2
 MIN_LETTERS, MIN_DIGITS = 3, 2
 MAX_STAND_INS = 30
-# What may not stand before a stand-in, and what may follow: of numbers, of scripts that may write no
-# spaces, and of others.
+# What may not stand before a stand-in, and what may follow: of numbers, of scripts that may write
+# words without spaces, and of others.
 _SIGN, _LETTER = rf"[^\W{NO_SPACES}]", rf"[^\W\d_{NO_SPACES}]"
 _NUMBER, _SPACELESS, _SPACED = (
     (re.compile(sign), re.compile(rf"{letter}{{0,2}}(?!{sign})"))

@@ -173,7 +173,10 @@ class TextTranslator(Translator):
         for text, (parts, gaps) in all_parts.items():
             ranks = range(max(len(each.results) for each in parts))
             ranked = [[each.results[: rank + 1][-1] for each in parts] for rank in ranks]
-            results[text] = [join(text.written, each, gaps, self.tokenizers) for each in ranked]
+            results[text] = [
+                join(text.written, each, gaps, self.tokenizers) if gaps else each[0]
+                for each in ranked
+            ]
         return [results[text] for text in texts]
 
     def _parts(self, number: int, text: Marked) -> tuple[list[_Sentence], list[Marked]]:
@@ -207,7 +210,9 @@ class TextTranslator(Translator):
         """in_capitals: whether the whole text is."""
         words = source.bare
         is_whole = in_capitals or self._frequencies.is_in_capitals(words)
-        text = usual_case(source.text, self._frequencies, is_whole=is_whole)
+        text = source.text
+        if is_whole or any(len(word) > 1 and word.isupper() for word in words.split()):
+            text = usual_case(text, self._frequencies, is_whole=is_whole)
         is_written_so = is_whole and text != source.text and is_upper(words)
         return _Sentence(number, source, replace(source, text=text), is_written_so)
 
