@@ -174,7 +174,9 @@ class TextTranslator(Translator):
             ranks = range(max(len(each.results) for each in parts))
             ranked = [[each.results[: rank + 1][-1] for each in parts] for rank in ranks]
             results[text] = [
-                join(text.written, each, gaps, self.tokenizers) if gaps else each[0]
+                join(text.written, each, gaps, self.tokenizers)
+                if gaps
+                else (replace(each[0][0], source=text.written), each[0][1])
                 for each in ranked
             ]
         return [results[text] for text in texts]
