@@ -80,6 +80,7 @@ _POSITION = re.compile(r"\d+\$")  # of an argument: the order may change
 _TAG = re.compile(r"<(/?)([A-Za-z0-9][\w:.-]*)(?:\s[^<>]*?)?(/?)>")
 _ORDER = re.compile(r"%\d+\$")
 _NUMBER = re.compile(r"\d+(?:[.,:/'’-]\d+)*")
+_GLUED = re.compile(r"[^\W\d_]\d|[:-]\d")
 _DIGITS = re.compile(r"\d{1,1000}")  # Python refuses to read longer ones as a number
 _SEPARATOR = re.compile(r"(?<=\d)[\s.,:/'’-](?=\d)")
 _HALF_DAY = re.compile(r"\d\s?[ap]\.?\s?m\b", re.IGNORECASE)  # 2:30 p.m. is 14:30
@@ -112,16 +113,20 @@ def differences(source: str, translation: str) -> list[Difference]:
 
     Numbers are compared by their digits: "1,250" may become "1.250", and the parts of a date may
     change places. Whole numbers up to `MAX_WORD` may become words. If the source has no digits at
-    all, the translation may have numbers ("two thousand" -> "2000").
+    all, the translation may have numbers ("two thousand" -> "2000"), but not glued to words.
     """
     wanted, found = _find(source), _find(translation)
     missing = [Difference(*each) for each in _beyond(wanted, found)]
     lost = [Difference("number", *each) for each in _lost_numbers(source, translation)]
     missing += lost
     extra = [Difference(*each, "extra") for each in _beyond(found, wanted)]
-    if _DIGITS.search(source) and not lost:  # or else it stands for the lost one
-        surplus = _lost_numbers(translation, source, max_word=-1)
-        extra += [Difference("number", *each, "extra") for each in surplus]
+    if not lost:  # or else it stands for the lost one
+        has_digits = _DIGITS.search(source)
+        extra += [
+            Difference("number", text, start, "extra")
+            for text, start in _lost_numbers(translation, source, max_word=-1)
+            if has_digits or _GLUED.match(translation, max(start - 1, 0))
+        ]
     if source.count("_") == translation.count("_") == 1:  # before the key of a menu: "Sna_p to"
         missing, extra = (
             [each for each in both if not _WITH_KEY.fullmatch(each.text)]

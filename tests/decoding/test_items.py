@@ -59,6 +59,7 @@ def test_kept(source: str, translation: str) -> None:
         ("Delete it?", "{name} löschen?"),
         ("Use --all.", "Alles."),
         ("Room 12b, AB7", "Raum 12, AB7"),
+        ("Name:", "Name:15 Uhr!"),
         ("in a/b/list.txt", "in list.txt"),
         ('in "/tmp"', "dort"),
         ("Open page 1 of 5.", "Öffne Seite 1 von 15."),

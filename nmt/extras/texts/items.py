@@ -43,6 +43,7 @@ _FORMS: list[tuple[_Form, str]] = [
     ("item", r"(?<![\d%])(?<!\d\s)%[-_0^#]?[aAbBhHIjklmMpPRSTuUwWyYzZ](?![A-Za-z])"),
     ("item", r"(?<!\w)(?:(?:Ctrl|Alt|Shift|Cmd|Command|Win|Super)[+-])+(?:[A-Z][a-z]*|\d|F\d+)\b"),
     ("item", r"(?<![^\s(\[|])-[A-Za-z](?<![AEIOUY])(?![\w'’-])"),
+    ("number", r"(?<!\w)(?:\+\d[\d ()/-]{5,}|\(\d{2,5}\) ?\d[\d -]{3,})\d"),  # phones
     ("number", rf"[$€£¥§]\s?{_DIGITS}"),
     ("number", rf"(?<!\w)[-+−]?{_DIGITS}\s?(?:[€£¥]|°(?:\s?[CFK]\b)?)"),
     ("number", r"\d{4}-\d\d-\d\dT[\d:.]+\d(?:Z|[+-]\d\d:?\d\d)?"),
@@ -58,7 +59,8 @@ _PATTERNS: list[tuple[_Form, re.Pattern[str]]] = [
 ]
 _SMALL = re.compile(r"\d{1,2}[/'’-]\d|\d[/'’-]\d\d")  # "5-6" and "1/2" are left to the model
 _ANY_NUMBER = re.compile(rf"(?<![^\W_]){_DIGITS}(?![^\W_])")
-_LIST_MARK = re.compile(r"\s*(?:(\d\d?\.)|\d\d?\)|[a-z]\)|[-•*–])\s+(?=\S)")
+_LIST_MARK = re.compile(r"\s*(?:(\d\d?\.)|\d\d?\)|[a-z]\)|[-•*–]|#{1,6}|>(?:\s*>)*)\s+(?=\S)")
+_LABEL = re.compile(r"(\s*\S*\w\S*(?: \S+){0,3}(?<![\s.!?:]))\s?:\s*")
 # Most sentences have nothing of all this.
 _HINT = re.compile(
     rf"\d[\d.,:/'’-]*\d|[{{%<&@#$\\`_/\[]|\w\.\w|{_EMOJI}|[A-Z\d]-\d|\d-[A-Z]"
@@ -202,8 +204,16 @@ def without_signs(marked: Marked, keep: Sequence[re.Pattern[str]] | None) -> Mar
     return Marked("".join([*parts, marked.text[position:]]), tuple(marks))
 
 
-def without_list_mark(marked: Marked, *, ordinals: bool) -> Marked:
-    """A sentence whose "1. ", "a) " or "- " at the start is a mark. ordinals: "1." may be one."""
+def without_edges(marked: Marked, *, ordinals: bool) -> Marked:
+    """A sentence whose "1. ", "a) " or "- " at the start is a mark, or the colon after a label.
+
+    ordinals: "1." may be one.
+    """
+    label = _LABEL.fullmatch(marked.text)
+    if label and all(mark.end <= label.end(1) for mark in marked.marks):
+        size = label.end(1)
+        colon = Edge(size, marked.text[size:], "empty")
+        marked = Marked(label[1], (*marked.marks, colon))
     found = _LIST_MARK.match(marked.text)
     if (
         found is None

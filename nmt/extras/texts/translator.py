@@ -24,7 +24,7 @@ from nmt.extras.texts import stand_ins
 from nmt.extras.texts.capitals import is_upper, usual_case
 from nmt.extras.texts.confidence import marked_for_reading
 from nmt.extras.texts.glossary import Glossary
-from nmt.extras.texts.items import with_numbers, without_list_mark, without_signs
+from nmt.extras.texts.items import with_numbers, without_edges, without_signs
 from nmt.extras.texts.joining import Translated, join
 from nmt.extras.texts.marked import Edge, Mark, Marked, in_order
 from nmt.extras.texts.sentences import sentences, writes_spaces
@@ -93,9 +93,8 @@ class _Reading:
         return sum(each.is_kept(translation.text) for each in self.stand_ins)
 
     def rank(self, translation: Translation) -> int:
-        """The same, less one if a number is wrong; 0 without items."""
-        is_wrong = self.stand_ins and has_wrong_number(self.text.text, translation.text)
-        return self.n_kept(translation) - bool(is_wrong)
+        """The same, less one if a number is wrong."""
+        return self.n_kept(translation) - has_wrong_number(self.text.text, translation.text)
 
 
 class TextTranslator(Translator):
@@ -205,7 +204,7 @@ class TextTranslator(Translator):
             ]
         in_capitals = len(parts) > 1 and self._frequencies.is_in_capitals(text.bare)
         ordinals = has_ordinals(self.src_tokenizer.language)
-        parts = [without_list_mark(part, ordinals=ordinals) for part in parts]
+        parts = [without_edges(part, ordinals=ordinals) for part in parts]
         return [self._sentence(number, part, in_capitals) for part in parts], gaps
 
     def _sentence(self, number: int, source: Marked, in_capitals: bool) -> _Sentence:
@@ -227,7 +226,13 @@ class TextTranslator(Translator):
                 tokens = self.src_tokenizer.split(written)[: self.options.max_source_tokens]
                 part.results = [(copy_of(written, tokens), part.source.outer())]
             elif self.glossary and (term := self.glossary.whole(part.source.written)):
-                part.results = [(self._of_term(part.source.text, term), Marked(term))]
+                copied = copy_of(term, self.tgt_tokenizer.split(term))
+                src_tokens = tuple(self.src_tokenizer.split(part.source.text))
+                eye = np.eye(len(copied.tokens) + 1, len(src_tokens) + 1, dtype=np.float32)
+                whole = replace(
+                    copied, source=part.source.text, src_tokens=src_tokens, attention=eye
+                )
+                part.results = [(whole, Marked(term))]
             else:
                 (pending if part.source.items else simple).append(part)
         self._search([_Reading(part, part.usual, ()) for part in simple], n, n)
@@ -243,20 +248,6 @@ class TextTranslator(Translator):
                 part.usual = replace(part.usual, marks=part.source.marks)
                 part.results = []
             self._search_with_items(wrong, n)
-
-    def _of_term(self, source: str, target: str) -> Translation:
-        """The translation of a text that is a term."""
-        src_tokens, tokens = (
-            tokenizer.split(text)
-            for tokenizer, text in zip(self.tokenizers, (source, target), strict=True)
-        )
-        return replace(
-            copy_of(source, src_tokens),
-            text=target,
-            tokens=tuple(tokens),
-            token_log_probs=(0.0,) * (len(tokens) + 1),
-            attention=np.eye(len(tokens) + 1, len(src_tokens) + 1, dtype=np.float32),
-        )
 
     def _search_with_items(self, pending: Sequence[_Sentence], n: int) -> None:
         """Set the results of each sentence. Raises: TooLargeError."""
@@ -320,7 +311,10 @@ class TextTranslator(Translator):
         marks: list[Mark] = [mark for mark in read.marks if isinstance(mark, Edge)]
         tags = [mark for mark in read.marks if not mark.covered and mark not in marks]
         last = _LAST.search(read.text)
-        if last and self.settings.split and not _LAST.search(translation.text):
+        has_last = last is None or not self.settings.split or _LAST.search(translation.text)
+        if read.marks and read.marks[-1] in marks and read.marks[-1].position:
+            last, has_last = _LAST.search(marks.pop().written), None
+        if last and not has_last:
             start = len(translation.text.rstrip(f"{END_MARKS} "))
             marks.append(Edge(start, last[0], "empty", len(translation.text) - start))
         if not read.marks and not marks and read == source:
@@ -349,6 +343,6 @@ class TextTranslator(Translator):
 
 def has_wrong_number(source: str, translation: str) -> bool:
     """Whether the translation lacks a number, or has one that the source has not."""
-    if not any(map(str.isdecimal, source)):
+    if not any(map(str.isdecimal, source + translation)):
         return False
     return any(each.kind == "number" for each in differences(source, translation))

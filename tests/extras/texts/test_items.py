@@ -47,6 +47,7 @@ from nmt.extras.texts.items import signs
         ("a/b/list.txt ../a '/tmp' ./x_1", [
             "item a/b/list.txt", "item ../a", "item /tmp", "item ./x_1"
         ]),
+        ("+49 30 1234567 or (555) 123-4567.", ["number +49 30 1234567", "number (555) 123-4567"]),
         ("AB7, v4l2: 12b", ["item AB7", "item v4l2", "item 12b"]),
         ("at a.b2next.com.", ["item a.b2next.com"]),
     ],

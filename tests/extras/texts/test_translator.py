@@ -208,11 +208,11 @@ def test_list_numbers_and_final_signs_stay_where_they_are() -> None:
     translator = texts(lambda text: [f"so {text.strip('.:')}."])
     lines = [
         "1. <b>The</b> dog. 2. A tree.", "- the dog", "a) the dog", "Is it...", "{a}:",
-        "a\tthe:\tdog",
+        "a\tthe dog:\tdog", "> the dog:",
     ]  # fmt: skip
     assert [each.text for each in translator.translate(lines)] == [
         "1. so <b>The</b> dog. 2. so A tree.", "- so the dog.", "a) so the dog.", "so Is it...",
-        "{a}:", "so a.\tso the:\tso dog.",
+        "{a}:", "so a.\tso the dog:\tso dog.", "> so the dog:",
     ]  # fmt: skip
     assert "1" not in "".join(read_by(translator))
 
