@@ -134,6 +134,20 @@ def test_sentences_are_joined() -> None:
     assert first.score == -2.0
 
 
+def test_a_text_of_very_many_words_has_no_attention(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.extras.texts.joining.MAX_WEIGHTS", 20)
+    translator = texts()
+    best = translator.translate(["The dog. A tree?"])[0]
+    assert not best.has_attention
+    assert align(best, translator.tokenizers) == []
+
+
+def test_words_beside_tags_are_known() -> None:
+    translator = texts()
+    checker = WarningChecker(translator.tokenizers, translator.vocabularies)
+    assert checker.warnings(translator.translate(["the <b>dog</b> sees {tree}"])[0]) == []
+
+
 @pytest.mark.parametrize(
     ("line", "languages", "expected"),
     [
