@@ -134,14 +134,11 @@ def differences(source: str, translation: str) -> list[Difference]:
         )
     if missing or extra:
         return _outer(missing) + _outer(extra)
-    values, own_values = (NEXT_VALUE.findall(text) for text in (source, translation))
-    if len(values) == len(own_values) and values != own_values:  # or some have numbers: %2$s
-        own = next(
-            own
-            for value, own in zip(values, NEXT_VALUE.finditer(translation), strict=True)
-            if value != own.group()
-        )
-        return [Difference("placeholder", own.group(), own.start(), "moved")]
+    values, own = NEXT_VALUE.findall(source), [*NEXT_VALUE.finditer(translation)]
+    if len(values) == len(own):  # or some have numbers: %2$s
+        for value, match in zip(values, own, strict=True):
+            if value != match.group():
+                return [Difference("placeholder", match.group(), match.start(), "moved")]
     return [] if _misplaced_tags(source) else _misplaced_tags(translation)
 
 

@@ -211,9 +211,8 @@ def without_edges(marked: Marked, *, ordinals: bool) -> Marked:
     """
     label = _LABEL.fullmatch(marked.text)
     if label and all(mark.end <= label.end(1) for mark in marked.marks):
-        size = label.end(1)
-        colon = Edge(size, marked.text[size:], "empty")
-        marked = Marked(label[1], (*marked.marks, colon))
+        colon = marked.text[label.end(1) :]
+        marked = Marked(label[1], (*marked.marks, Edge(len(label[1]), colon, "empty")))
     found = _LIST_MARK.match(marked.text)
     if (
         found is None

@@ -308,13 +308,11 @@ class TextTranslator(Translator):
         """A translation with the items and tags of its source, and in its case."""
         source, read = reading.sentence.source, reading.text
         translation = self._marked_for_reading(translation)
-        marks: list[Mark] = [mark for mark in read.marks if isinstance(mark, Edge)]
-        tags = [mark for mark in read.marks if not mark.covered and mark not in marks]
-        last = _LAST.search(read.text)
-        has_last = last is None or not self.settings.split or _LAST.search(translation.text)
-        if read.marks and read.marks[-1] in marks and read.marks[-1].position:
-            last, has_last = _LAST.search(marks.pop().written), None
-        if last and not has_last:
+        edges = [mark for mark in read.marks if isinstance(mark, Edge)]
+        tags = [mark for mark in read.marks if not mark.covered and mark not in edges]
+        marks: list[Mark] = [mark for mark in edges if not mark.position]
+        last = _LAST.search(read.text) or _LAST.search(source.written)
+        if last and self.settings.split and not _LAST.search(translation.text):
             start = len(translation.text.rstrip(f"{END_MARKS} "))
             marks.append(Edge(start, last[0], "empty", len(translation.text) - start))
         if not read.marks and not marks and read == source:
