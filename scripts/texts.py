@@ -229,8 +229,12 @@ class Measurement:
             texts, used = self.translate(translator, [source])
             outputs, seconds = outputs + texts, seconds + used
         _, alone = self._one_by_one([source for source, *_ in rows])
-        right = sum(_has(output, row[3]) for output, row in zip(outputs, rows, strict=True))
-        figures = f"{right / len(rows):.1%}, {seconds / alone:.2f}x one by one"
+        exact, ending = (
+            sum(_has(output, row[3], form) for output, row in zip(outputs, rows, strict=True))
+            for form in ("", r"\w{0,2}")
+        )
+        shares = f"{exact / len(rows):.1%}, also with an ending {ending / len(rows):.1%}"
+        figures = f"{shares}, {seconds / alone:.2f}x one by one"
         report(f"{title}: glossary", self.bleu(outputs, references), figures)
 
     def _one_by_one(self, texts: Sequence[str]) -> tuple[list[str], float]:
@@ -294,8 +298,8 @@ def _tags(text: str) -> list[str]:
     return re.findall(r"<[^>]*>", text)
 
 
-def _has(text: str, term: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(term)}(?!\w)", text) is not None
+def _has(text: str, term: str, ending: str = "") -> bool:
+    return re.search(rf"(?<!\w){re.escape(term)}{ending}(?!\w)", text) is not None
 
 
 def main() -> None:

@@ -37,14 +37,14 @@ def n_statements(paths: Iterable[Path]) -> int:
 
 @pytest.mark.parametrize(
     ("pattern", "limit"),
-    [("nmt/**/*.py", 15_000), ("tests/**/*.py", 14_080), ("scripts/**/*.py", 2_800)],
+    [("nmt/**/*.py", 18_400), ("tests/**/*.py", 16_100), ("scripts/**/*.py", 2_800)],
 )
 def test_statements(pattern: str, limit: int) -> None:
     assert n_statements(ROOT.glob(pattern)) <= limit
 
 
 def test_statements_and_files_of_the_core() -> None:
-    assert n_statements(CORE) <= 9_870
+    assert n_statements(CORE) <= 10_040
     assert len([path for path in CORE if path.stat().st_size]) <= 88
     assert len([path for path in (ROOT / "nmt/model").glob("*.py") if path.stat().st_size]) == 9
 
@@ -83,7 +83,7 @@ def test_commands() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("what", "files", "hops"), [("train", 15, 4), ("translate", 36, 7)])
+@pytest.mark.parametrize(("what", "files", "hops"), [("train", 15, 4), ("translate", 42, 8)])
 def test_files_and_hops(what: str, files: int, hops: int) -> None:
     command = [sys.executable, str(ROOT / "scripts/way.py"), what]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
