@@ -199,6 +199,11 @@ def without_signs(marked: Marked, keep: Sequence[re.Pattern[str]] | None) -> Mar
             written, part = part[len(stripped) :] + written, stripped
         length += len(part)
         marks.append(replace(mark, position=length, written=written, covered=len(word)))
+        opening, item, closing = [mark, mark, *marks][-3:]
+        is_whole = [opening.kind, item.kind, closing.kind] == ["open", "item", "close"]
+        if is_whole and item.covered and (opening.position, length) == (item.position, item.end):
+            inside = "".join(each.written for each in marks[-3:])
+            marks[-3:] = [replace(item, written=inside, parts=(opening, item, closing))]
         parts += [part, word]
         length += len(word)
     return Marked("".join([*parts, marked.text[position:]]), tuple(marks))

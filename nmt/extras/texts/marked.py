@@ -25,12 +25,22 @@ class Mark:
             two words, such as `<br/>`; `item` takes the place of a word, such as `<x id="1"/>`
             or code; so does a `number` of a plain line.
         covered: how many characters of the text it takes the place of.
+        parts: of an element around nothing but an item: its marks. It is an item itself.
     """
 
     position: int
     written: str
     kind: Kind
     covered: int = 0
+    parts: tuple["Mark", ...] = ()
+
+    def apart(self) -> list["Mark"]:
+        """The parts, at this place."""
+        if not self.parts:
+            return [self]
+        first, item, last = self.parts
+        inner = replace(item, position=self.position, covered=self.covered).apart()
+        return [replace(first, position=self.position), *inner, replace(last, position=self.end)]
 
     @property
     def end(self) -> int:
@@ -77,7 +87,9 @@ class Marked:
         """As a document has it: signs are text, and marks cover nothing. change: of the text that
         no mark covers.
         """
-        return self._filled(
+        return Marked(
+            self.text, tuple(part for mark in self.marks for part in mark.apart())
+        )._filled(
             lambda mark: (mark.written, False) if isinstance(mark, Sign) else ("", True), change
         )
 

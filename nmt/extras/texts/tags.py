@@ -129,9 +129,9 @@ class _Finder:
             if low < high:
                 free.remove(part)
                 # Without spaces at their ends.
-            low = start + len(self.target.text[start:low].rstrip())
-            high = end - len(self.target.text[high:end].lstrip())
-            free += [(start, low), (high, end)]
+                low = start + len(self.target.text[start:low].rstrip())
+                high = end - len(self.target.text[high:end].lstrip())
+                free += [(start, low), (high, end)]
 
     def _beside(self, position: int) -> int:
         """Where an empty mark belongs: after a word that it touches, if a space follows; or before
@@ -142,6 +142,8 @@ class _Finder:
             return len(self.target.text) if following else 0
         around = self.source.text[position - 1 : position + 1]
         word = following - (not around[0].isspace() and around[1:].isspace())
+        if not self.heights[self.peaks == word].any():  # it is not translated
+            word = following - 1
         low, high = self._same(*self.source.spans[word]) or self._aligned(word, word + 1)
         return low if word == following else high
 

@@ -34,6 +34,7 @@ from nmt.extras.texts.words import WordWeights
 from nmt.text.sentences import END_MARKS, has_ordinals
 
 _LAST = re.compile(r"(?:\.{3}|[…:：])\s*$")
+_SEPARATOR = re.compile(r"\s+[•·|/]\s+")  # of elements
 N_BEST = 5  # hypotheses of which one may have all stand-ins
 ATTEMPTS = 3  # with other stand-ins
 MARGIN = 0.2  # by which the score must be better with a name in place of a number
@@ -184,7 +185,17 @@ class TextTranslator(Translator):
         """The sentences of a text, and what stands between their translations."""
         if not self.settings.split:
             return [_Sentence(number, text, text, is_upper=False)], []
-        places = sentences(text.text, self.src_tokenizer.language)
+        starts = {mark.position for mark in text.marks if mark.kind == "open" or mark.parts}
+        ends = {mark.end for mark in text.marks if mark.kind == "close" or mark.parts}
+        listed = _SEPARATOR.sub(
+            lambda found: (
+                re.sub(".", "\t", found[0])
+                if found.start() in ends and found.end() in starts
+                else found[0]
+            ),
+            text.text,
+        )
+        places = sentences(listed, self.src_tokenizer.language)
         between = [border for (_, end), (start, _) in pairwise(places) for border in (end, start)]
         pieces = text.cut([0, *between, len(text.text)])
         parts, gaps = pieces[::2], pieces[1::2]

@@ -1,5 +1,6 @@
 """Marks of a source at their places in its translation."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -145,3 +146,25 @@ def test_marks_are_nested_and_never_inside_a_word(
         elif mark.kind == "close" and not name.startswith("outer"):
             assert opened.pop() == name
     assert opened == []
+
+
+@given(
+    sizes=st.lists(st.integers(1, 3), min_size=1, max_size=5),
+    n_words=st.integers(0, 12),
+    data=st.data(),
+)
+def test_siblings_stay_beside_each_other(
+    sizes: list[int], n_words: int, data: st.DataObject
+) -> None:
+    parts = [" ".join(f"{chr(97 + i)}{j}" for j in range(n)) for i, n in enumerate(sizes)]
+    text = " ".join(f"x{i}" for i in range(n_words))
+    links = [
+        (column, data.draw(st.integers(0, n_words - 1))) for column in range(sum(sizes)) if n_words
+    ]
+    result = projected(" ".join(f"<b>{part}</b>" for part in parts), text, links)
+    depth = [1 if part == "<b>" else -1 for part in re.findall("</?b>", result)]
+    assert depth == [1, -1] * len(sizes)
+
+
+def test_an_empty_mark_before_a_lost_word_stays_behind_the_one_before() -> None:
+    assert projected("I see <img/> here", "Ich sehe", [(0, 0), (1, 1)]) == "Ich sehe<img/>"

@@ -326,3 +326,24 @@ def test_options() -> None:
         TextOptions(keep=["("]).check(OutputOptions())
     with pytest.raises(typer.BadParameter, match="--no-protect"):
         TextOptions(keep=["x"], no_protect=True).check(OutputOptions())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '<a href="{u}">%(url)s</a> is here',
+        "<b>{name}</b> sees <i><b>{dog}</b></i>",
+    ],
+)
+def test_an_element_keeps_its_item(line: str) -> None:
+    """Though the model turns the sentence around."""
+    translator = texts(lambda text: [" ".join(text.split()[::-1])])
+    result = translator.translate([line])[0].text
+    assert all(piece in result for piece in re.findall(r"<a.*</a>|<b>.*?</b>", line))
+
+
+def test_elements_with_signs_between_them_are_a_list() -> None:
+    translator = texts()
+    line = "<a>The dog</a> • <a>A tree</a> | <b>Tom</b>"
+    assert translator.translate([line])[0].text == line
+    assert read_by(translator) == ["The dog", "A tree", "Tom"]
