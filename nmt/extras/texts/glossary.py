@@ -20,12 +20,16 @@ _SIGN = rf"(?:(?![{NO_SPACES}])[\w-])"  # of a word
 
 @dataclass(frozen=True)
 class Term:
-    """A term in a text, at these characters, as it is written, and its translation."""
+    """A term in a text, at these characters, as it is written, and its translation.
+
+    is_inflected: it is not the first form that the glossary has for it.
+    """
 
     start: int
     end: int
     source: str
     target: str
+    is_inflected: bool = False
 
 
 class Glossary:
@@ -34,14 +38,17 @@ class Glossary:
     def __init__(self, entries: Iterable[tuple[str, str, str]]) -> None:
         """Entries: (place for messages, source, target). Raises: DataError."""
         self._targets: dict[str, str] = {}
+        self._inflected: set[str] = set()
         for place, forms, written in entries:
             target = normalize(written)
-            for form in forms.split("|"):
+            for number, form in enumerate(forms.split("|")):
                 source = " ".join(_words(form))
                 if not source or not target:
                     raise DataError(f"{place}: a side of the term is empty")
                 # "IT" is not "it".
                 key = source if source.isupper() and len(source) > 1 else source.lower()
+                if number and key not in self._targets:
+                    self._inflected.add(key)
                 known = self._targets.setdefault(key, target)
                 if known != target:
                     raise DataError(
@@ -85,7 +92,11 @@ class Glossary:
                 target = self._targets.get(part) or self._targets.get(part.lower())
                 if target is not None:
                     start, end = spans[first][0], spans[after - 1][1]
-                    found.append(Term(start, end, text[start:end], target))
+                    is_possessive = text[end : end + 1] in ("'", "’")
+                    is_inflected = is_possessive or not {part, part.lower()}.isdisjoint(
+                        self._inflected
+                    )
+                    found.append(Term(start, end, text[start:end], target, is_inflected))
                     following = after
                     break
             first = following
@@ -102,22 +113,28 @@ class Glossary:
         return None
 
 
-def missing(terms: Sequence[Term], text: str) -> Counter[str]:
-    """How often a translation must have the target of each term once more."""
+def missing(terms: Sequence[Term], text: str, *, is_exact: bool = False) -> Counter[str]:
+    """How often a translation must have the target of each term once more.
+
+    is_exact: an ending may follow only those whose source is inflected, too.
+    """
     wanted = Counter(term.target for term in terms)
-    return wanted - Counter(target for _, _, target in present(wanted, text))
+    exact = {term.target for term in terms if is_exact and not term.is_inflected}
+    return wanted - Counter(target for _, _, target in present(wanted, text, exact))
 
 
-def present(targets: Collection[str], text: str) -> list[tuple[int, int, str]]:
+def present(
+    targets: Collection[str], text: str, exact: Collection[str] = ()
+) -> list[tuple[int, int, str]]:
     """Where a translation has terms as whole words, perhaps with an ending, and which. The first
-    letter may be a capital.
+    letter may be a capital. exact: no ending may follow these.
     """
     if not targets:
         return []
     longest_first = sorted(targets, key=len, reverse=True)
     forms = (
         rf"((?:{re.escape(target[0])}|{re.escape(target[0].upper())}){re.escape(target[1:])}"
-        rf"{_ENDING if len(target) > 3 else ''})"
+        rf"{_ENDING if len(target) > 3 and target not in exact else ''})"
         for target in longest_first
     )
     # All letters of some models, and of headings, have the same case.

@@ -110,8 +110,8 @@ class _Sentence:
                 positions += words.tokens_of(term.start, term.end)
 
     def n_lacking(self, translation: Translation) -> int:
-        """How many terms it lacks that the lexical bias may bring."""
-        lacking = missing(self.terms, translation.text)
+        """How many terms it lacks, in the form of the glossary, that the lexical bias may bring."""
+        lacking = missing(self.terms, translation.text, is_exact=True)
         return sum(lacking[target] for target in self.short)
 
     def n_wrong(self, translation: Translation) -> int:

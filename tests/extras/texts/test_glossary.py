@@ -187,6 +187,12 @@ def test_what_a_translation_lacks(targets: list[str], text: str, expected: list[
     assert [*missing(matches, text).elements()] == expected
 
 
+def test_an_ending_may_follow_further_forms_alone() -> None:
+    glossary = Glossary.of({"dog|dogs": "Hund"})
+    for text, is_missing in (("dog", True), ("dogs", False), ("dog's", False)):
+        assert bool(missing(glossary.terms_in(text), "Hunde", is_exact=True)) is is_missing
+
+
 # Translating
 
 
