@@ -111,8 +111,12 @@ class _Finder:
             high if element.last is not None else len(self.target.text),
         )
 
-    def separate(self, siblings: Sequence[_Element], parent: Range) -> None:
-        """Limits the place of each to what the parent has, and no sibling."""
+    def separate(
+        self, siblings: Sequence[_Element], parent: Range, *, are_shared: bool = False
+    ) -> None:
+        """Limits the place of each to what the parent has, and no sibling. If one with words would
+        get none, all share the words evenly.
+        """
         free = [parent]
 
         def rank(element: _Element) -> tuple[bool, bool, int]:
@@ -132,6 +136,16 @@ class _Finder:
                 low = start + len(self.target.text[start:low].rstrip())
                 high = end - len(self.target.text[high:end].lstrip())
                 free += [(start, low), (high, end)]
+        worded = [each for each in siblings if _words_in(self.source, each.span)]
+        if are_shared or all(_words_in(self.target, each.place) for each in worded):
+            return
+        words = _words_in(self.target, parent)
+        for index, each in enumerate(worded):
+            first, after = (len(words) * i // len(worded) for i in (index, index + 1))
+            own = words[first:after] or [(each.place[0], each.place[0])]
+            low, high = own[0][0], own[-1][1]
+            each.place = low if each.first else parent[0], high if each.last else parent[1]
+        self.separate(siblings, parent, are_shared=True)
 
     def _beside(self, position: int) -> int:
         """Where an empty mark belongs: after a word that it touches, if a space follows; or before
@@ -186,6 +200,10 @@ class _Finder:
                 break
             high += 1
         return self.target.spans[low][0], self.target.spans[high - 1][1]
+
+
+def _words_in(words: Words, place: Range) -> list[Range]:
+    return [words.spans[word] for word in range(*words.inside(*place)) if not words.signs[word]]
 
 
 def _occurrences(wanted: str, words: Words) -> list[Range]:
