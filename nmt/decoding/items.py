@@ -22,7 +22,7 @@ PATTERNS = [
             r"\$t\([^()]*\)|@(?:\.\w+)?:(?:[\w.]*\w|\([\w.]+\))|(?m:^)[\[\]][-\d,*Inf]+[\[\]]",
         ),
         # [NAME], %NAME%, and \n as two signs
-        ("placeholder", r"\[[A-Z\d_]+\]|%[A-Z_]{2,}%|\\[nrt](?![A-Za-z])"),
+        ("placeholder", r"\[[A-Z\d_]+\](?!\()|%[A-Z_]{2,}%|\\[nrt](?![A-Za-z])"),
         # %s, %1$d, %(name)s, %1; but "100%ig" and "5 %ige" are no placeholders
         (
             "placeholder",

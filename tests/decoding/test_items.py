@@ -45,6 +45,7 @@ from nmt.decoding.items import differences, keeps_items
         ("C:\\new [x]", "[y] C:\\new"),
         ("Sna_p to the grid", "Am Ra_ster ausrichten"),
         ("_Walk", "Ge_hen"),
+        ("[LIST](list)", "[LISTE](list)"),
         ("{n, plural, one {day} other {days}}", "{n, plural, one {Tag} other {Tage}}"),
     ],
 )
