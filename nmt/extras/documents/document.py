@@ -49,7 +49,7 @@ FORMATS = {
     "vtt": _part("subtitles:find", ".vtt"),
 }
 SUFFIXES = {suffix: name for name, part in FORMATS.items() for suffix in part.trait("suffixes")}
-BATCH_SEGMENTS = 256  # translated at once
+BATCH_SEGMENTS = 1024  # translated at once
 DECLARATION = re.compile(rb"""(?:encoding|charset)\s*=\s*["']?([A-Za-z][\w.:-]*)""")
 MAX_DECLARATION = 4096  # the bytes of a file where it may stand
 
@@ -202,6 +202,9 @@ class TextDocument:
             lambda result: checker.warnings(result[1]),
         )
         yield from self.written(result[0] for _, result, _ in results)
+        if not self.content.encoding.startswith("utf-8"):
+            encoding = f"{self.content.encoding.upper()}, as {self.name} is"
+            print(f"nmt: the translation is in {encoding}", file=sys.stderr)
         for remark in self.remarks:
             print(f"nmt: {remark}", file=sys.stderr)
 

@@ -45,7 +45,7 @@ _FORMS: list[tuple[_Form, str]] = [
     ("item", r"(?<![^\s(\[|])-[A-Za-z](?<![AEIOUY])(?![\w'’-])"),
     ("number", r"(?<!\w)(?:\+\d[\d ()/-]{5,}|\(\d{2,5}\) ?\d[\d -]{3,})\d"),  # phones
     ("number", rf"[$€£¥§]\s?{_DIGITS}"),
-    ("number", rf"(?<!\w)[-+−]?{_DIGITS}\s?(?:[€£¥]|°(?:\s?[CFK]\b)?)"),
+    ("number", rf"(?<!\w)(?<!\d[.,:/'’-])[-+−]?{_DIGITS}\s?(?:[€£¥]|°(?:\s?[CFK]\b)?)"),
     ("number", r"\d{4}-\d\d-\d\dT[\d:.]+\d(?:Z|[+-]\d\d:?\d\d)?"),
     ("number", r"(?<!\d)\d+\.\d+\.\d+(?:[.+-]\w+)*"),
     (
@@ -73,7 +73,7 @@ _AFTER = {
     "item": re.compile(rf"(?:{_WORD}+)?(?:\.[a-z]\w{{0,3}}(?!\w))?(?:%%|%(?!\w))?"),
     "number": re.compile(rf"(?!(?:s|st|nd|rd|th|er|ers|e|ème)\b)(?:{_WORD}+)?(?:%%)?"),
 }
-MAX_BEFORE = 100  # characters
+MAX_BEFORE = MAX_LABEL = 100  # characters
 _JOINT = re.compile(r"[/:.,|=+~_\\-]?")  # between two items that are one: "{a}/{b}"
 _LETTER = re.compile(rf"[^\W{NO_SPACES}]")  # of scripts that write spaces between words
 _WITHOUT_END = {"br", "hr", "img", "input", "wbr"}
@@ -214,7 +214,7 @@ def without_edges(marked: Marked, *, ordinals: bool) -> Marked:
 
     ordinals: "1." may be one.
     """
-    label = _LABEL.fullmatch(marked.text)
+    label = _LABEL.fullmatch(marked.text) if len(marked.text) <= MAX_LABEL else None
     if label and all(mark.end <= label.end(1) for mark in marked.marks):
         colon = marked.text[label.end(1) :]
         marked = Marked(label[1], (*marked.marks, Edge(len(label[1]), colon, "empty")))

@@ -160,7 +160,9 @@ class TextTranslator(Translator):
             TooLargeError: a text does not fit into memory, even alone.
         """
         results = self.translate_marked_n_best(texts, 1)
-        return [(marked, translation) for ((translation, marked), *_) in results]
+        # Equal texts share a result, so that it is checked once.
+        best = {id(ranked): (ranked[0][1], ranked[0][0]) for ranked in results}
+        return [best[id(ranked)] for ranked in results]
 
     def translate_marked_n_best(self, texts: Sequence[Marked], n: int) -> list[list[Translated]]:
         """As `translate_marked`: the n best translations of each text."""

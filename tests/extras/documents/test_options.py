@@ -34,7 +34,10 @@ def test_plain_text_keeps_what_is_around_its_lines(
     path, output = tmp_path / "in.txt", tmp_path / "out.txt"
     for encoding in ("utf-8-sig", "utf-16", "utf-8"):
         path.write_bytes(f"  {DOG} \r\n\r\n\t{KING}".encode(encoding))
-        assert nmt(*here, path, "-o", output).status == 0
+        result = nmt(*here, path, "-o", output)
+        assert result.status == 0
+        remark = f"the translation is in UTF-16-LE, as {path} is"
+        assert (remark in result.err) == (encoding == "utf-16")
         assert output.read_bytes() == f"  {dog} \r\n\r\n\t{king}".encode(encoding)
     lines = f"{dog}\n\n{king}\n"
     assert nmt(*here, path, "--format", "lines").out == lines
