@@ -1,6 +1,7 @@
 """The options of `nmt translate` for documents."""
 
 import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from nmt.commands.options import Document, OutputOptions, TranslateOptions
-from nmt.errors import DataError
+from nmt.errors import DataError, NmtWarning
 from nmt.extras.documents.document import FORMATS, FormatError, format_of, open_document
 from nmt.files import explain_read_errors
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 1 << 27  # of a document, which is read as a whole
 LINES = "lines"
+# Suffixes of formats that have markup, and that nmt does not read.
+OTHERS = {".arb", ".ini", ".resx", ".rst", ".strings", ".tex", ".toml", ".ts", ".yaml", ".yml"}
 
 
 @dataclass(frozen=True)
@@ -74,11 +77,14 @@ class DocumentOptions:
         """The document, if the file is one by its suffix or by --format. Plain text that cannot be
         read as a whole is none: its lines are translated up to the fault.
         """
-        name = self._document(options)
+        name, path = self._document(options), options.file
         if name is None:
+            if self.format is None and path is not None and path.suffix.lower() in OTHERS:
+                text = f"{path}: nmt does not read this format; its markup is translated as text"
+                warnings.warn(f"{text}; --format names another one", NmtWarning, stacklevel=2)
             return None
         try:
-            file, data = _read(options.file)
+            file, data = _read(path)
             return open_document(data, file, name, fill_all=self.fill == "all")
         except FormatError as error:
             raise DataError(f"{error}; --format {LINES} translates it line by line") from None

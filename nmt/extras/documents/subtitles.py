@@ -16,7 +16,7 @@ CUE = re.compile(
 )
 PARAGRAPH = re.compile(r"(?:[^\n]*\S[^\n]*(?:\n|\Z))+")
 TAG = re.compile(r"<(/?)([A-Za-z])[^<>]*>|<[\d:.]+>|\{\\[^{}]*\}")
-# Before what is said: a dash, a note of music, a name. Such a line begins a text.
+# Before the words of a speaker: a dash, a note of music, a name. Such a line begins a text.
 LEAD = re.compile(
     r"(?:[-–—♪♫\s]|\{\\[^{}]*\}|<v[ .][^<>]*>|<[^<>]*>(?=[-–—♪♫])"
     r"|[^\W\d_a-zß-ÿа-яё][^a-zß-ÿа-яё:\n<>{}]*:(?=\s))*"

@@ -52,6 +52,15 @@ def test_warnings_name_the_lines_of_the_file(nmt: Run, here: list[object], tmp_p
     assert nmt(*here, path).err.startswith("nmt: lines 5, 6: ")
 
 
+def test_markup_that_is_not_read_gives_a_warning(
+    nmt: Run, here: list[object], tmp_path: Path
+) -> None:
+    path = tmp_path / "in.yaml"
+    path.write_text(f"{DOG}\n")
+    assert "in.yaml: nmt does not read this format" in nmt(*here, path).err
+    assert "does not read" not in nmt(*here, path, "--format", "lines").err
+
+
 def test_a_fault_in_plain_text_keeps_the_lines_before_it(
     nmt: Run, here: list[object], tmp_path: Path
 ) -> None:
