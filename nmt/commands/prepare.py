@@ -223,7 +223,10 @@ def summary(manifest: dict[str, Any]) -> str:
     for side, language in zip(SIDES, languages, strict=True):
         figures, tokenizer = manifest["vocabulary"][side], manifest["tokenizers"][side]
         coverage = f"{figures['coverage']:.2%} of the dev tokens are known"
-        rows.append((f"vocabulary {language}", f"{figures['size']:,}, {coverage}; {tokenizer}"))
+        new = f" ({figures['new']:,} new)" if "new" in figures else ""
+        rows.append(
+            (f"vocabulary {language}", f"{figures['size']:,}{new}, {coverage}; {tokenizer}")
+        )
     ceiling = manifest["ceiling"]
     best = f"{ceiling['score']:.2f}"
     if manifest["config"]["tokenizer"]["lowercase"]:

@@ -79,6 +79,11 @@ def _data_rules(config: Config) -> Iterator[Rule]:
         "vocabulary.tags",
         "each tag must be new: no special token, and not named twice",
     )
+    yield (
+        config.vocabulary.extend and config.vocabulary.like is None,
+        "vocabulary.extend, vocabulary.like",
+        "extends the vocabularies of another run; set vocabulary.like, or remove it",
+    )
     yield from _mixture_rules(data)
     for key, source in {**data.training_sources, "dev": data.dev, "test": data.test}.items():
         if source is not None:
@@ -316,7 +321,7 @@ def _attention_rules(model: ModelConfig) -> Iterator[Rule]:
 
 
 def _vocabulary_rules(config: Config) -> Iterator[Rule]:
-    model, kind = config.model, config.tokenizer.kind
+    model, kind, cutoffs = config.model, config.tokenizer.kind, config.model.cutoffs
     adaptive = OUTPUTS[model.output].trait("partial")
     yield (
         model.tie_embeddings == "all" and not config.vocabulary.joint,
@@ -344,7 +349,6 @@ def _vocabulary_rules(config: Config) -> Iterator[Rule]:
         "soft targets need the probabilities of all words, which adaptive avoids computing; "
         "set it to 0, or use softmax",
     )
-    cutoffs = model.cutoffs
     yield (
         cutoffs is not None and not adaptive,
         "model.cutoffs, model.output",

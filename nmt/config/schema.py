@@ -241,6 +241,12 @@ class VocabularyConfig(Section):
     like: Path | None = Field(
         None, description="reuse the vocabularies and subword models of this run or prepared folder"
     )
+    extend: int = Field(
+        0,
+        ge=0,
+        description="add the tokens that `like` does not know and that occur at least N times in "
+        "the training data; 0: none",
+    )
 
 
 class EncoderConfig(Section):

@@ -118,11 +118,19 @@ def tokenize(
             advance(len(chunks[0].lengths))
 
 
-def build_vocabularies(config: Config, tables: Mapping[Side, TokenTable]) -> dict[Side, Vocabulary]:
+def build_vocabularies(
+    config: Config,
+    tables: Mapping[Side, TokenTable],
+    given: Mapping[Side, Vocabulary] | None = None,
+) -> dict[Side, Vocabulary]:
+    """The vocabularies of both sides; given: those of `vocabulary.like`."""
     settings = config.vocabulary
     counts = {side: table.counts for side, table in tables.items()}
     if settings.joint:
         counts = dict.fromkeys(SIDES, counts["src"] + counts["tgt"])
+    if given is not None:
+        n = settings.extend
+        return {side: old.extended(counts[side], n) if n else old for side, old in given.items()}
     tags = {"src": settings.tags or [], "tgt": settings.tags or [] if settings.joint else []}
     return {
         side: Vocabulary.build(counts[side], settings.min_frequency, settings.max_size, tags[side])

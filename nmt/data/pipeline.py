@@ -81,7 +81,8 @@ def run_pipeline(job: Job) -> dict[str, Any]:
         splits: pairs and tokens of each. overlap: sentences that two of them share.
         naive_leak: the part of the test pairs that a random split would leak; None if there was
             nothing to split.
-        vocabulary: size and coverage, by side. tokenizers: signatures, by side.
+        vocabulary: size, coverage, and new tokens if it extends another, by side.
+        tokenizers: signatures, by side.
         ceiling: the best score that a model can reach on dev.
 
     Raises:
@@ -344,7 +345,8 @@ def _encode(
     """Tokenize, count tokens, write vocabularies and ids.
 
     Returns:
-        Token counts by split and side; the size and coverage of each side's vocabulary.
+        Token counts by split and side; the size and coverage of each side's vocabulary, and how
+        many of its tokens are new, if it extends another.
     """
     tables = {side: TokenTable() for side in SIDES}
     tokenized: dict[str, dict[Side, TokenizedSide]] = {}
@@ -362,7 +364,7 @@ def _encode(
                 bar.update,
                 count=name == "train",
             )
-    vocabularies = given_vocabularies or encoding.build_vocabularies(job.config, tables)
+    vocabularies = encoding.build_vocabularies(job.config, tables, given_vocabularies)
     if given_vocabularies is None and TOKENIZERS[job.config.tokenizer.kind].trait("learned"):
         checks.check_subwords(vocabularies, job.config.tokenizer.size)
     figures: dict[Side, dict[str, Any]] = {}
@@ -379,6 +381,8 @@ def _encode(
             size, n_tokens = len(vocabularies[side]), tokenized["dev"][side].counts["tokens"]
             coverage = known["dev"] / max(1, n_tokens)
             figures[side] = {"size": size, "coverage": coverage}
+            if given_vocabularies is not None and job.config.vocabulary.extend:
+                figures[side]["new"] = size - len(given_vocabularies[side])
             checks.check_vocabulary(side, size - len(SPECIALS), coverage)
     return {
         name: {side: sentences.counts for side, sentences in sides.items()}

@@ -73,6 +73,26 @@ class Vocabulary:
             [sum(counts.values()) - sum(kept_counts), *kept_counts, *(0 for _ in tags)],
         )
 
+    def extended(self, counts: Mapping[str, int], min_frequency: int) -> Self:
+        """This vocabulary with unknown tokens that have a count of at least `min_frequency` at its
+        end, in the order of `build`. All ids and counts stay, that of `<unk>` too.
+
+        Args:
+            counts: of all tokens in other texts.
+        """
+        unknown = {token: count for token, count in counts.items() if token not in self}
+        new = self.build(unknown, min_frequency)
+        n_special = len(SPECIALS)
+        return type(self)(
+            [*self._tokens[n_special:], *new._tokens[n_special:]],
+            [self._counts[UNK], *self._counts[n_special:], *new._counts[n_special:]],
+        )
+
+    def begins(self, other: "Vocabulary") -> bool:
+        """Whether `other` has the tokens and counts of this one, and perhaps more at its end."""
+        n = len(self)
+        return (self._tokens, self._counts) == (other._tokens[:n], other._counts[:n])
+
     def __len__(self) -> int:
         return len(self._tokens)
 

@@ -180,6 +180,32 @@ def test_both_directions_can_have_the_same_split_and_vocabularies(
     assert contents(tmp_path / "other")["dev.tgt.txt"] != forward["dev.src.txt"]
 
 
+@pytest.mark.parametrize("joint", [False, True])
+def test_vocabularies_of_another_folder_can_be_extended(
+    tmp_path: Path, table: Path, joint: bool
+) -> None:
+    sections = {"tokenizer": {"kind": "bpe", "size": 60}, "vocabulary": {"joint": joint}}
+    prepare.run(configure(table, **sections), tmp_path / "old")
+    pairs = [(f"{src} {{{{}}}}\u20ac", f"{tgt} %") for src, tgt in PAIRS[:200]]
+    write_table(table, [*pairs, *((f"{src} \u00a7", tgt) for src, tgt in PAIRS[200:210])])
+    new = (
+        {"src": "{}\u20ac", "tgt": "%"} if not joint else dict.fromkeys(("src", "tgt"), "{}%\u20ac")
+    )
+    for extend, added in ((20, new), (0, {"src": "", "tgt": ""})):
+        keys = {"joint": joint, "like": str(tmp_path / "old"), "extend": extend}
+        config = configure(table, **{**sections, "vocabulary": keys})
+        manifest = prepare.run(config, tmp_path / f"new{extend}")
+        for side in ("src", "tgt"):
+            name = f"{side}.vocab.txt"
+            old, longer = ((tmp_path / each / name).read_text() for each in ("old", f"new{extend}"))
+            assert longer.startswith(old)
+            tokens = [line.split("\t")[0] for line in longer[len(old) :].splitlines()]
+            assert (tokens[:1] == ["{"]) == ("{" in added[side])
+            assert sorted(tokens) == sorted(added[side])
+            assert manifest["vocabulary"][side].get("new") == (len(tokens) if extend else None)
+        assert (f" ({len(added['src'])} new), " in prepare.summary(manifest)) == bool(extend)
+
+
 def test_dev_and_test_files_are_used_whole_and_their_overlap_is_reported(tmp_path: Path) -> None:
     """dev shares a source with train."""
     stop = ("Stop!", "Halt!")

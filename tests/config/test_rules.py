@@ -401,6 +401,11 @@ CASES: list[tuple[Values, str]] = [
         for tags in (["<bt>", "<bt>"], ["<unk>"])
     ),
     (
+        {"vocabulary": {"extend": 20}},
+        "vocabulary.extend, vocabulary.like: extends the vocabularies of another run; set "
+        "vocabulary.like, or remove it",
+    ),
+    (
         {
             "model": {"tie_embeddings": "all", "src_vectors": "wiki.vec"},
             "vocabulary": {"joint": True},

@@ -35,6 +35,16 @@ def test_minimum_frequency_and_maximum_size_limit_it() -> None:
     ]
 
 
+def test_it_is_extended_at_its_end() -> None:
+    vocabulary = Vocabulary.build({"a": 3, "rare": 1}, min_frequency=2, tags=["<bt>"])
+    counts = {"a": 9, "c": 5, "b": 5, "<eos>": 9, "<bt>": 9, "often": 7, "rare": 4}
+    longer = vocabulary.extended(counts, min_frequency=5)
+    assert [*longer] == [*SPECIALS, "a", "<bt>", "often", "b", "c"]
+    assert longer.counts == (0, 1, 0, 0, 3, 0, 7, 5, 5)
+    assert vocabulary.begins(longer)
+    assert not longer.begins(vocabulary)
+
+
 def test_unknown_tokens_become_unk_and_ids_become_tokens_again() -> None:
     vocabulary = Vocabulary.build({"a": 2, "b": 1})
     assert vocabulary.ids(["a", "x", "b"]) == [4, UNK, 5]
