@@ -245,8 +245,8 @@ class SubwordTokenizer(Tokenizer):
         self._model = sentencepiece.SentencePieceProcessor()
         try:
             self._model.LoadFromSerializedProto(model.read_bytes())
-            for index in range(len(self._model)):
-                self._model.id_to_piece(index)  # UnicodeDecodeError where a piece is damaged
+            # UnicodeDecodeError where a piece is damaged
+            self._pieces = [self._model.id_to_piece(index) for index in range(len(self._model))]
         except (OSError, RuntimeError, UnicodeDecodeError) as error:
             pass_on_lack_of_memory(error)
             raise DataError(
@@ -255,10 +255,24 @@ class SubwordTokenizer(Tokenizer):
         check_content(model, "`nmt prepare` writes it, and each run has a copy")
 
     def split_all(self, texts: Sequence[str]) -> list[list[str]]:
-        pieces: list[list[str]] = self._model.encode(
-            [self.normalize(text) for text in texts], out_type=str, num_threads=1
-        )
-        return pieces
+        normalized = [self.normalize(text) for text in texts]
+        sentences = self._model.encode(normalized, out_type=int, num_threads=1)
+        unknown = self._model.unk_id()
+        return [
+            self._with_characters(text, ids)
+            if unknown in ids
+            else [self._pieces[index] for index in ids]
+            for text, ids in zip(normalized, sentences, strict=True)
+        ]
+
+    def _with_characters(self, text: str, ids: Sequence[int]) -> list[str]:
+        """The pieces of a text, where sentencepiece joins neighboring unseen characters to one."""
+        pieces, unknown = self._model.encode(text, out_type=str), self._model.unk_id()
+        return [
+            token
+            for piece, index in zip(pieces, ids, strict=True)
+            for token in (piece if index == unknown else [piece])
+        ]
 
 
 class CharacterTokenizer(Tokenizer):

@@ -170,6 +170,9 @@ def test_subwords_and_characters_carry_a_mark_for_the_space(
         pieces = tokenizers[kind, False].split("Hallo 日本!")
         assert pieces[0].startswith("▁")
         assert "".join(pieces) == "▁Hallo▁日本!"
+        # "<unk>" is also the name of the piece for all that is unseen.
+        for text, end in (("Hallo 日本語!", "▁日本語!"), ("%(日)s…", "%(日)s…"), ("<n>", "<n>")):
+            assert tokenizers[kind, False].split(text)[-len(end) :] == list(end)
         assert tokenizers[kind, False].split("a▁b") == tokenizers[kind, False].split("a_b")
 
 

@@ -533,8 +533,19 @@ class Tokenizer:
             return [self._words(text) for text in normalized]
         if self.kind == "characters":
             return [list(text.replace(" ", SPACE)) for text in normalized]
-        pieces: list[list[str]] = self.subwords.encode(normalized, out_type=str, num_threads=1)
-        return pieces
+        pieces, ids = (
+            self.subwords.encode(normalized, out_type=kind, num_threads=1) for kind in (str, int)
+        )
+        unknown = self.subwords.unk_id()
+        # sentencepiece joins neighboring unseen characters to one piece.
+        return [
+            [
+                token
+                for piece, index in zip(*sentence, strict=True)
+                for token in (piece if index == unknown else [piece])
+            ]
+            for sentence in zip(pieces, ids, strict=True)
+        ]
 
     def _words(self, text: str) -> list[str]:
         if len(self.pipeline.vocab.strings) > MAX_STRINGS:
