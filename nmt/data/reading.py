@@ -191,12 +191,12 @@ class Pairs:
         """The pairs in order, each as often as `copies` says; by default once."""
         with self.path.open(encoding="utf-8", newline="\n") as file:
             if copies is None:
-                yield from map(_to_pair, islice(file, len(self)))
+                yield from map(to_pair, islice(file, len(self)))
                 return
             for block in blocks(len(self)):
                 # Not strict: the file continues after the block.
                 for number, line in zip(copies[block].tolist(), file, strict=False):
-                    yield from repeat(_to_pair(line), number)
+                    yield from repeat(to_pair(line), number)
 
     def append(self, chunk: CleanedChunk) -> None:
         """Write the pairs of a chunk to the ends of the files."""
@@ -213,7 +213,8 @@ def _fingerprint_file(path: Path, kind: Kind) -> Path:
     return path.with_name(f"{path.name}.{kind}")
 
 
-def _to_pair(line: str) -> Pair:
+def to_pair(line: str) -> Pair:
+    """The pair of a line of `CleanedChunk`."""
     src, tgt = line.removesuffix("\n").split("\t")
     return src, tgt
 
@@ -253,7 +254,7 @@ def read_pairs(
         for chunk in workers.map(clean_rows, calls):
             output.append(chunk)
             tally.add(chunk.tally)
-            sample += map(_to_pair, chunk.lines.split("\n")[:-1:step])
+            sample += map(to_pair, chunk.lines.split("\n")[:-1:step])
             while len(sample) > 2000:
                 sample, step = sample[::2], 2 * step
         n_undecodable = tally.dropped[UNDECODABLE]

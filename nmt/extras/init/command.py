@@ -153,16 +153,10 @@ def _start_with_data(
     if parent is not None:
         wanted = parent.data.src_language, parent.data.tgt_language
     files = inspect(paths, wanted)
-    languages = _languages(files, wanted)
-    read = {"": paths[0]}
-    if files.format == "lines":
-        read = dict(zip(languages, (paths[0], paths[-1]), strict=True))
+    languages = files.languages(wanted)
+    read = files.by_language(languages)
     names = {key: _seen_from(folder, path) for key, path in read.items()}
-    source: dict[str, Any] = {"format": files.format}
-    source |= {"files": names} if files.format == "lines" else {"path": names[""]}
-    if files.format not in ("lines", "tmx", "po", "xliff"):
-        keys = (column.key for column in files.columns)
-        source["columns"] = dict(zip(languages, keys, strict=True))
+    source = files.source(languages, names)
     direction = wanted or languages
     found = measure(SourceConfig(**source), {key: [path] for key, path in read.items()}, direction)
     name = re.sub(r"[^\w.-]+", "-", folder.resolve().name).lstrip(".-") or "project"
@@ -183,30 +177,6 @@ def _start_with_data(
     )
     facts = _facts(files, languages, found, config_from_dict(values), is_guess=wanted is None)
     return facts, {f"{name}.yaml": text}
-
-
-def _languages(files: PairFiles, wanted: Languages | None) -> Languages:
-    """The language of each of the two columns or files.
-
-    Raises:
-        DataError: a language is not clear, and none are wanted; or the file names others.
-    """
-    first, second = guesses = [column.language for column in files.columns]
-    if wanted is not None:
-        if others := {each.language or "" for each in files.columns if each.is_named} - {*wanted}:
-            raise DataError(
-                f"{files.paths[0]}: has {choices(sorted(others))}, and not {' and '.join(wanted)}, "
-                "by the names of its columns or files; correct --direction or the names"
-            )
-        src, tgt = wanted
-        return (tgt, src) if first == tgt or second == src else (src, tgt)
-    if first is None or second is None or first == second:
-        names = " and ".join(guess or "unknown" for guess in guesses)
-        raise DataError(
-            f"{files.paths[0]}: the languages are not clear ({names}); name them with "
-            "--direction, for example en-de"
-        )
-    return first, second
 
 
 def _seen_from(folder: Path, path: Path) -> str:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from nmt.config.parts import FORMATS, choices
 from nmt.data.checks import guess_language
@@ -63,6 +63,47 @@ class PairFiles:
     format: str
     layout: str
     columns: tuple[Column, Column]
+
+    def languages(self, wanted: Languages | None) -> Languages:
+        """The language of each of the two columns or files.
+
+        Raises:
+            DataError: a language is not clear, and none are wanted; or the file names others.
+        """
+        first, second = guesses = [column.language for column in self.columns]
+        if wanted is not None:
+            if others := {each.language or "" for each in self.columns if each.is_named} - {
+                *wanted
+            }:
+                raise DataError(
+                    f"{self.paths[0]}: has {choices(sorted(others))}, and not "
+                    f"{' and '.join(wanted)}, by the names of its columns or files; correct the "
+                    "direction or the names"
+                )
+            src, tgt = wanted
+            return (tgt, src) if first == tgt or second == src else (src, tgt)
+        if first is None or second is None or first == second:
+            names = " and ".join(guess or "unknown" for guess in guesses)
+            raise DataError(
+                f"{self.paths[0]}: the languages are not clear ({names}); name them with "
+                "--direction, for example en-de"
+            )
+        return first, second
+
+    def by_language(self, languages: Languages) -> dict[str, Path]:
+        """The file of each language, or that of both under ""."""
+        if self.format != "lines":
+            return {"": self.paths[0]}
+        return dict(zip(languages, (self.paths[0], self.paths[-1]), strict=True))
+
+    def source(self, languages: Languages, names: Mapping[str, str]) -> dict[str, Any]:
+        """For the configuration. names: of the files, as in `by_language`."""
+        source: dict[str, Any] = {"format": self.format}
+        source |= {"files": names} if self.format == "lines" else {"path": names[""]}
+        if self.format not in ("lines", "tmx", "po", "xliff"):
+            keys = (column.key for column in self.columns)
+            source["columns"] = dict(zip(languages, keys, strict=True))
+        return source
 
 
 def inspect(paths: Sequence[Path], wanted: Languages | None = None) -> PairFiles:
@@ -199,10 +240,10 @@ def _choose(
             keys = [key for key in keys if key in found.values()]
         elif len(found) > 2 and number != 1:
             listing = choices(reversed(found)).replace(" or ", " and ")
-            raise DataError(
-                f"{path}: has {listing}; name two of them with --direction, for example "
-                f"{'-'.join([*reversed(found)][:2])}"
-            )
+            example = "-".join([*reversed(found)][:2])
+            advice = f"; name two of them with --direction, for example {example}"
+            others = advice if wanted is None else f", and not both {' and '.join(wanted)}"
+            raise DataError(f"{path}: has {listing}{others}")
     src, tgt = sorted(keys[:2], key=lambda key: names[key].lower() in TARGET_WORDS)
     return src, tgt
 
