@@ -12,6 +12,7 @@ import typer
 from nmt.bars import is_watched
 from nmt.commands.options import ConfigOption, JsonOption, QuietOption, SetOption, to_json
 from nmt.config.load import load_config
+from nmt.config.parts import FORMATS
 from nmt.config.schema import Config
 from nmt.data.download import fetch
 from nmt.data.formats import find_files
@@ -180,7 +181,11 @@ def _find_inputs(config: Config) -> tuple[dict[str, dict[str, list[Path]]], list
         paths = source.files or {
             "": source.path or fetch(source.url or "", is_hashed=source.sha256 is not None)
         }
-        files[key] = {language: find_files(path) for language, path in paths.items()}
+        inside = FORMATS[source.format].trait("folder") or ""
+        files[key] = {
+            language: [found / inside for found in find_files(path)]
+            for language, path in paths.items()
+        }
         for language, found in files[key].items():
             role = f"{key}.{language}" if language else key
             for number, path in enumerate(found, 1):

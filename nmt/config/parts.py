@@ -152,7 +152,8 @@ TOKENIZERS = _table(
 # columns: "number" (from 1, or a name in the header), "name" (of a field) or "none".
 # needs_columns: they must be given. english_first: the columns of English and of the other language
 # if none are given. delimiters: those to try; by default a tab.
-# records: `records(path)` yields the texts of each record by name.
+# records: `records(path)` yields the texts of each record by name. folder: `path` is a folder, and
+# this file in it identifies its content.
 FORMATS = _table(
     "formats",
     {

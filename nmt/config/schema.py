@@ -75,7 +75,7 @@ class SourceConfig(Section):
     path: Path | list[Path] | None = Field(
         None,
         description="file to read, plain or .gz, .bz2, .xz, .zst, .zip; or a pattern (parts/*.gz), "
-        "or a list of both",
+        "or a list of both; prepared: the folder",
     )
     url: str | None = Field(None, description="download the file from here if `path` is not given")
     sha256: str | None = Field(

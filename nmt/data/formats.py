@@ -6,7 +6,7 @@ nmt/config/parts.py, or in an extra.
 
 import csv
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from glob import glob, has_magic
 from itertools import islice, zip_longest
@@ -77,6 +77,10 @@ class PairSource(ABC):
         """
         src, tgt = row
         return src.decode("utf-8"), tgt.decode("utf-8")
+
+    def held_out(self) -> Iterable[tuple[str, str]]:
+        """Pairs of a dev or test set whose sentences no source may bring into training."""
+        return ()
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from nmt.data.reading import (
     BEYOND_MAX_PAIRS,
     DROP_REASONS,
     DUPLICATE,
+    HELD_OUT,
     Pair,
     Pairs,
     Source,
@@ -156,7 +157,10 @@ def _read_sources(job: Job) -> tuple[Pairs, list[Source], dict[str, Source]]:
             )
             form = " or ".join(dict.fromkeys(source.expected for source in opened))
             name, part = key.removeprefix("sources."), slice(start, len(output))
-            return Source(name, output, part, tally, form)
+            texts = chain.from_iterable(pair for source in opened for pair in source.held_out())
+            keys = b"".join(splitting.fingerprint(splitting.sentence_key(text)) for text in texts)
+            held_out = np.frombuffer(keys, "<u8").reshape(-1, 2)
+            return Source(name, output, part, tally, form, held_out)
 
         pairs = Pairs(job.scratch / "source.tsv")
         sources = [
@@ -194,7 +198,7 @@ def _make_splits(
     """
     naive_leak = None
     with job.bar("split", 4, " steps") as bar:
-        is_kept = _keep_pairs(pairs, job.config, dropped)
+        is_kept = _keep_pairs(pairs, sources, job.config, dropped)
         bar.update()
         if held_out:
             splits = {"train": Split(pairs, is_kept, pairs, is_kept)}
@@ -221,17 +225,33 @@ def _make_splits(
     return splits, is_kept, {"overlap": overlap, "naive_leak": naive_leak}
 
 
-def _keep_pairs(pairs: Pairs, config: Config, dropped: dict[str, int]) -> Mask:
-    """Which pairs are kept: none twice, at most `data.max_pairs`. `dropped` counts the others."""
+def _keep_pairs(
+    pairs: Pairs, sources: Sequence[Source], config: Config, dropped: dict[str, int]
+) -> Mask:
+    """Which pairs are kept: none with a sentence that a source holds out, none twice, at most
+    `data.max_pairs`. `dropped` counts the others.
+
+    Raises:
+        DataError: each has a sentence that a source holds out.
+    """
+    is_held_out = np.zeros(len(pairs), np.bool_)
+    held_out = np.concatenate([source.held_out for source in sources])
+    for side, keys in zip(SIDES, held_out.T, strict=True) if len(held_out) else ():
+        fingerprints = pairs.fingerprints(side)
+        for block in splitting.blocks(len(pairs)):
+            is_held_out[block] |= splitting.are_among(fingerprints[block], keys)
+    dropped[HELD_OUT] = n_held_out = int(np.count_nonzero(is_held_out))
+    if n_held_out == len(pairs):
+        raise DataError("data: no pair is left, dev and test of a prepared source have them all")
     fingerprints = pairs.fingerprints("pair")
-    is_first = splitting.find_first(fingerprints)
+    is_first = splitting.find_first(fingerprints) & ~is_held_out
     is_kept = is_first.copy()
     if config.data.max_pairs is not None:
         is_kept[is_first] = splitting.sample_pairs(
             fingerprints[is_first], config.data.max_pairs, config.data.split.seed, "max_pairs"
         )
     n_different = int(np.count_nonzero(is_first))
-    dropped[DUPLICATE] = len(pairs) - n_different
+    dropped[DUPLICATE] = len(pairs) - n_held_out - n_different
     dropped[BEYOND_MAX_PAIRS] = n_different - int(np.count_nonzero(is_kept))
     return is_kept
 

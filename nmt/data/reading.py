@@ -1,7 +1,5 @@
 """Sources: decode and clean their pairs, and write them to a file of `source<TAB>target` lines; how
-many of the training pairs each of several sources gives.
-
-Every pair that is dropped is counted under its reason.
+many of the training pairs each of several sources gives. Each dropped pair is counted by reason.
 
 With a temperature T, the part of a source of n pairs is in proportion to n ** (1 / T) (Arivazhagan
 et al. 2019, arXiv 1907.05019). It is done once, in `nmt prepare`: the number of training pairs
@@ -50,19 +48,20 @@ from nmt.text.tokenizers import normalize_and_report
 CHUNK_ROWS = 4096  # rows per task of a worker
 MAX_LISTED = 10  # line numbers, for each reason
 
-# Why pairs are dropped, in the order of the report. The last two reasons need all pairs.
+# Why pairs are dropped, in the order of the report. The last three need all pairs.
 EMPTY_SOURCE = "empty source"
 EMPTY_TARGET = "empty target"
 MISSING_VALUE = "missing value"
 NO_LETTERS = "no letters or digits"
 TOO_LONG = "too long"
 LENGTH_RATIO = "length ratio"
+HELD_OUT = "in dev or test of another"
 DUPLICATE = "exact duplicate"
 BEYOND_MAX_PAIRS = "beyond max_pairs"
 DROP_REASONS = (
     *(UNDECODABLE, TOO_FEW_COLUMNS, TOO_MANY_COLUMNS, BAD_QUOTATION, BAD_RECORD),
     *(EMPTY_SOURCE, EMPTY_TARGET, MISSING_VALUE, NO_LETTERS, TOO_LONG, LENGTH_RATIO),
-    *(DUPLICATE, BEYOND_MAX_PAIRS),
+    *(HELD_OUT, DUPLICATE, BEYOND_MAX_PAIRS),
 )
 
 # How pandas, R, databases and spreadsheets write an empty cell, in lower case (the values that
@@ -356,6 +355,7 @@ class Source:
 
     Attributes:
         part: the indices of its pairs among `pairs`. form: what its rows have.
+        held_out: [N, 2], the keys of source and target that it keeps from training.
     """
 
     name: str
@@ -363,6 +363,7 @@ class Source:
     part: slice
     tally: Tally
     form: str
+    held_out: Fingerprints
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
-"""Further formats of sentence pairs: JSON lines, Parquet, TMX, PO, XLIFF; and files packed with
-zstandard.
+"""Further formats of sentence pairs: JSON lines, Parquet, TMX, PO, XLIFF and prepared folders; and
+files packed with zstandard.
 """
 
 from nmt.plugins import Extra, Part
@@ -38,6 +38,12 @@ EXTRA = Extra(
                 text="xliff",
                 columns="none",
                 records=f"{CATALOGS}:xliff_records",
+            ),
+            "prepared": Part(
+                "nmt.extras.formats.prepared:open_prepared",
+                text="prepared (a folder)",
+                columns="none",
+                folder="manifest.json",
             ),
         }
     },
