@@ -2,9 +2,8 @@
 many of the training pairs each of several sources gives. Each dropped pair is counted by reason.
 
 With a temperature T, the part of a source of n pairs is in proportion to n ** (1 / T) (Arivazhagan
-et al. 2019, arXiv 1907.05019). It is done once, in `nmt prepare`: the number of training pairs
-stays the same, pairs of a source that needs more are repeated, and of a source that needs fewer a
-random part is taken.
+et al. 2019, arXiv 1907.05019). The number of training pairs stays the same: pairs of a source that
+needs more are repeated, and of a source that needs fewer a random part is taken.
 """
 
 import warnings

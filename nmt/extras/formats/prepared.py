@@ -6,13 +6,7 @@ from dataclasses import dataclass
 from nmt.config.schema import SourceConfig
 from nmt.data.corpus import Corpus, read_sentences, restore_pairs
 from nmt.data.formats import Files, Languages, PairSource, RawRow
-from nmt.data.manifest import (
-    MANIFEST,
-    check_files,
-    load_manifest,
-    original_ranges,
-    prepared_config,
-)
+from nmt.data.manifest import MANIFEST, load_manifest, original_ranges, prepared_config
 from nmt.errors import DataError
 from nmt.lines import ignore_progress
 from nmt.text.tokenizers import SIDES, load_tokenizer
@@ -20,15 +14,15 @@ from nmt.text.vocabulary import SPECIALS, UNK, Vocabulary
 
 
 def open_prepared(_config: SourceConfig, files: Files, languages: Languages) -> list[PairSource]:
-    """Folders, by their manifests. Raises: DataError if one is damaged or has other languages."""
+    """Folders, by their manifests. Raises: DataError if one is no prepared folder of both
+    languages.
+    """
     sources = list[PairSource]()
     for path in files[""]:
         folder = path.parent
         if (folder / "config.yaml").exists():
             raise DataError(f"{folder}: is a run; give the folder that its data.prepared names")
-        manifest = load_manifest(folder)
-        check_files(folder, manifest)
-        config = prepared_config(folder, manifest)
+        config = prepared_config(folder, load_manifest(folder))
         if {*languages} != {config.data.src_language, config.data.tgt_language}:
             raise DataError(
                 f"{folder}: translates {config.data.direction}, not between {languages[0]} and "
