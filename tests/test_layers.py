@@ -24,6 +24,7 @@ NEEDS = {
     "documents": {"texts"},
     "export": {"lexicon"},
     "formats": {"documents"},
+    "neighbors": {"init"},
     "serve": {"analysis", "documents", "init", "ranking", "texts"},
     "share": {"runs"},
 }

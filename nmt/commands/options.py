@@ -218,7 +218,10 @@ class Document(Protocol):
 
 
 class Extension(Protocol):
-    """What an extra adds to the translation of texts: a dataclass, whose fields are options."""
+    """What an extra adds to the translation of texts: a dataclass, whose fields are options.
+
+    It may also have `instead()`: functions in place of hooks `wrap`, see `load_translator`.
+    """
 
     def check(self, options: OutputOptions) -> None:
         """Raises: typer.BadParameter if options do not go together."""

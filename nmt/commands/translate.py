@@ -21,6 +21,7 @@ from nmt.plugins import extras, import_object
 
 if TYPE_CHECKING:
     from nmt.decoding.translator import Translator
+    from nmt.run.load import WrapFn
 OptionsT = TypeVar("OptionsT", bound=OutputOptions)
 
 
@@ -38,6 +39,12 @@ def checked(
     for extension in extensions:
         extension.check(options)
     return options, extensions
+
+
+def replaced(extensions: Sequence[Extension]) -> "dict[WrapFn, WrapFn]":
+    """The hooks `wrap` that extensions replace, and what takes their places."""
+    found = (getattr(each, "instead", dict) for each in extensions)
+    return {hook: wrap for instead in found for hook, wrap in instead().items()}
 
 
 def wrapped(translator: "Translator", extensions: Sequence[Extension]) -> "Translator":
@@ -62,6 +69,7 @@ def command(**values: Any) -> None:
         device=options.device,
         overrides=options.overrides,
         n_best=options.n_best,
+        instead=replaced(extensions),
     )
     if options.prefix is not None:
         translator.prefix_ids([options.prefix])

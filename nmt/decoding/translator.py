@@ -53,6 +53,7 @@ class Translation:
         read: what the model read, if it is not the source.
         warnings: what is wrong, beside what `WarningChecker` finds.
         facts: further ones, for JSON.
+        is_known: whether it was known without search; it needs no warnings.
     """
 
     source: str
@@ -69,6 +70,7 @@ class Translation:
     read: str | None = None
     warnings: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    is_known: bool = False
 
     @property
     def has_attention(self) -> bool:
@@ -204,6 +206,10 @@ class Translator:
         return self.continue_prefixes(
             texts, [[] for _ in texts] if prefixes is None else self.prefix_ids(prefixes), n
         )
+
+    def known(self, text: str) -> Translation | None:
+        """The translation of a whole text, or of a sentence, that needs no search."""
+        return None
 
     def continue_prefixes(
         self, texts: Sequence[str], prefix_ids: Sequence[list[int]], n: int

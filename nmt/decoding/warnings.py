@@ -147,6 +147,8 @@ class WarningChecker:
 
     def warnings(self, translation: Translation) -> list[str]:
         """Keys of `DESCRIPTIONS`, and those that the translation has."""
+        if translation.is_known:
+            return []
         source_repeats = repeats(translation.src_tokens, MAX_REPETITIONS)
         source = self._tokenizers[0].normalize(translation.source)
         found = {

@@ -1,4 +1,6 @@
-"""Similar training pairs: at each step, the model also looks at their translations."""
+"""Similar pairs of the training data or of a user's memory: the model also looks at their
+translations.
+"""
 
 from nmt.plugins import Command, Extra
 
@@ -13,6 +15,7 @@ EXTRA = Extra(
     },
     keys={"decoding": "nmt.extras.neighbors.keys:DecodingKeys"},
     wrap="nmt.extras.neighbors.model:wrap",
+    translate="nmt.extras.neighbors.options:MemoryOptions",
     files="nmt.extras.neighbors.model:files",
     run_files=("neighbors.tsv", "neighbors.safetensors"),
 )

@@ -209,10 +209,18 @@ class SimilarSentences:
         """The indices of at most n sentences with a feature of `sentence`, the most similar first;
         of equals, the earlier first.
         """
+        return self.rank(sentence, n)[0]
+
+    def rank(
+        self, sentence: Sequence[int], n: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """As `find`, and the similarity of each, up to 1."""
         ids = np.asarray(sentence, np.int64)
         wanted = np.unique(np.concatenate([ids, self._pairs(ids)]))
         rows = np.searchsorted(self._features, wanted)
         rows = rows[rows < np.searchsorted(self._features, wanted, "right")]
+        unseen = (len(wanted) - len(rows)) * np.log(len(self._norms)) ** 2
+        norm = np.sqrt(max((self._idf[rows] ** 2).sum() + unseen, np.finfo(np.float64).tiny))
         similarity = np.zeros(len(self._norms))
         for row in rows[self._is_used[rows]]:
             similarity[self._sentences[self._starts[row] : self._ends[row]]] += self._idf[row] ** 2
@@ -221,7 +229,8 @@ class SimilarSentences:
         if len(candidates) > n:
             least = np.partition(similarity[candidates], -n)[-n]
             candidates = candidates[similarity[candidates] >= least]
-        return candidates[np.argsort(-similarity[candidates], kind="stable")][:n]
+        found = candidates[np.argsort(-similarity[candidates], kind="stable")][:n]
+        return found, similarity[found] / norm
 
     def _pairs(self, ids: NDArray[np.integer]) -> NDArray[np.int64]:
         """A number for each pair of adjacent ids, above all ids."""

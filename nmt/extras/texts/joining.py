@@ -59,9 +59,7 @@ def join(
     if is_complete:
         log_probs.append(rest)
     is_read = any(each.read is not None for each in translations)
-    listed = [
-        {"source": each.source, "text": each.text, **of_sentences([each])} for each in translations
-    ]
+    listed = [{"source": each.source, "text": each.text, **each.facts} for each in translations]
     return (
         JoinedTranslation(
             source=source,
@@ -78,6 +76,7 @@ def join(
             read=" ".join(each.read or each.source for each in translations) if is_read else None,
             warnings=tuple(dict.fromkeys(w for each in translations for w in each.warnings)),
             facts={"sentences": listed, **of_sentences(translations)},
+            is_known=all(each.is_known for each in translations),
             sentences=tuple(translations),
         ),
         marked,

@@ -167,11 +167,12 @@ class TextTranslator(Translator):
     def translate_marked_n_best(self, texts: Sequence[Marked], n: int) -> list[list[Translated]]:
         """As `translate_marked`: the n best translations of each text."""
         all_parts: dict[Marked, tuple[list[_Sentence], list[Marked]]] = {}
+        known = {text: self._known(text) for text in texts}
+        results = {text: [found] for text, found in known.items() if found}
         for number, text in enumerate(texts):
-            if text not in all_parts:
+            if text not in all_parts and text not in results:
                 all_parts[text] = self._parts(number, without_signs(text, self.settings.keep))
         self._search_all([each for parts, _ in all_parts.values() for each in parts], n)
-        results = {}
         for text, (parts, gaps) in all_parts.items():
             ranks = range(max(len(each.results) for each in parts))
             ranked = [[each.results[: rank + 1][-1] for each in parts] for rank in ranks]
@@ -182,6 +183,20 @@ class TextTranslator(Translator):
                 for each in ranked
             ]
         return [results[text] for text in texts]
+
+    def _known(self, text: Marked) -> Translated | None:
+        """The translation of a text or sentence that is known as it stands, with what a document
+        has around it. One with markup or line feeds inside is not known.
+        """
+        outer, size = text.outer(), len(text.outer().text)
+        has_markup = any(0 < mark.position < size for mark in outer.marks)
+        found = self.sentences.known(outer.text)
+        if found is None or has_markup or "\n" in outer.text:
+            return None
+        moved = {0: 0, size: len(found.text)}
+        marks = (replace(mark, position=moved[mark.position]) for mark in outer.marks)
+        marked = Marked(found.text, tuple(marks))
+        return replace(found, source=outer.written, text=marked.written), marked
 
     def _parts(self, number: int, text: Marked) -> tuple[list[_Sentence], list[Marked]]:
         """The sentences of a text, and what stands between their translations."""
@@ -238,6 +253,8 @@ class TextTranslator(Translator):
                 written = part.source.written
                 tokens = self.src_tokenizer.split(written)[: self.options.max_source_tokens]
                 part.results = [(copy_of(written, tokens), part.source.outer())]
+            elif known := self._known(part.source):
+                part.results = [known]
             elif self.glossary and (term := self.glossary.whole(part.source.written)):
                 copied = copy_of(term, self.tgt_tokenizer.split(term))
                 src_tokens = tuple(self.src_tokenizer.split(part.source.text))

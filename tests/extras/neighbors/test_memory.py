@@ -1,0 +1,109 @@
+"""A user's translation memory: exact matches of texts and sentences, and similar pairs."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.decoding.translator import Translation
+from nmt.extras.texts.marked import Mark, Marked
+from nmt.extras.texts.translator import Settings, TextTranslator
+from tests import toy
+from tests.conftest import Run
+from tests.extras.texts.fakes import FakeTranslator
+
+Translate = Callable[..., list[dict[str, Any]]]
+
+
+class Knowing(FakeTranslator):
+    """Knows some texts, as a memory does."""
+
+    def known(self, text: str) -> Translation | None:
+        known = {"The dog.": "Bello!", "The tree": "Der B."}
+        return Translation(text, known[text], is_known=True) if text in known else None
+
+
+def test_documents_keep_what_stands_around_a_known_text() -> None:
+    around = (Mark(0, "<b>", "open"), Mark(8, "</b>", "close"))
+    fake = Knowing(lambda text: [text.upper()])
+    translator = TextTranslator.of(fake, Settings())
+    inside = Marked("The tree", (Mark(4, "<br/>", "empty"),))
+    found = translator.translate_marked([Marked("The tree", around), inside])
+    assert [marked.written for marked, _ in found] == ["<b>Der B.</b>", "THE <br/>TREE"]
+    assert found[0][1].text == "<b>Der B.</b>"
+
+
+def test_sentences_of_a_text_are_known_only_as_they_stand() -> None:
+    fake = Knowing(lambda text: ["..."])
+    texts = ["The dog. A tree sees.", "1. The dog.", "the dog.", "The dog. The dog."]
+    found = TextTranslator.of(fake, Settings()).translate(texts)
+    assert found[0].text == "Bello! ..."
+    assert fake.read == ["A tree sees.", "The dog.", "the dog."]
+    assert [each.is_known for each in found] == [False, False, False, True]
+
+
+@pytest.fixture
+def translate(folder: Path, tmp_path: Path, nmt: Run) -> Translate:
+    """JSON for each text, with a memory."""
+    pairs = [
+        *toy.sentence_pairs()[:40],
+        ("The dog {x}, THE <b>5</b> dogs.  Yes.", "Hunde."),
+        ("The man.", "Der Kerl."),
+        *[("The man.", "Der Mann.")] * 2,
+    ]
+    memory = toy.write_table(tmp_path / "memory.tsv", pairs)
+
+    def run(*arguments: str) -> list[dict[str, Any]]:
+        command = ("translate", "--run", folder / "run", "--memory", memory, "--json")
+        result = nmt(*command, *arguments)
+        assert (result.status, result.err) == (0, "")
+        return [json.loads(line) for line in result.out.splitlines()]
+
+    return run
+
+
+def test_exact_matches(translate: Translate) -> None:
+    texts = "The dog {x}, THE  <b>5</b> dogs. Yes.", "The man."
+    found = translate("--n-best", "2", *texts)
+    assert [each["text"] for each in found] == ["Hunde.", "Der Mann."]
+    assert [len(each["n_best"]) for each in found] == [1, 1]
+    pair = {"source": "The man.", "translation": "Der Mann.", "similarity": 1.0}
+    assert found[1]["memory"] == {"match": "exact", "pairs": [pair]}
+    assert [each["warnings"] for each in found] == [[], []]
+
+
+def test_similar_pairs_change_the_translation_and_are_named(translate: Translate) -> None:
+    (found,) = translate("The dog sees the dog")
+    (same,) = translate("The dog sees the dog.")
+    assert same["memory"]["match"] == "exact"
+    assert found["memory"]["match"] == "similar"
+    pairs = found["memory"]["pairs"]
+    assert (len(pairs), pairs[0]["source"]) == (3, "The dog sees the dog.")
+    similarities = [pair["similarity"] for pair in pairs]
+    assert similarities == sorted(similarities, reverse=True)
+    assert 0 < similarities[-1] <= similarities[0] < 1
+
+
+def test_without_similar_pairs_nothing_changes(folder: Path, tmp_path: Path, nmt: Run) -> None:
+    memory = toy.write_table(
+        tmp_path / "memory.tsv", [("Good evening.", "Guten Abend."), ("Hi", "He")]
+    )
+    command = ("translate", "--run", folder / "run", "--json", "The king sees the river")
+    assert nmt(*command, "--memory", memory).out == nmt(*command).out
+
+
+def test_the_pairs_are_those_of_the_memory_and_not_of_the_run(translate: Translate) -> None:
+    """The run has none, and the key needs them otherwise."""
+    (found,) = translate("--set", "decoding.neighbors.pairs=2", "The dog sees the dog")
+    assert found["memory"]["match"] == "similar"
+
+
+def test_files_and_options_that_do_not_fit(folder: Path, tmp_path: Path, nmt: Run) -> None:
+    command = ("translate", "--run", folder / "run", "--memory", tmp_path / "a.tsv")
+    assert "a.tsv: no such file" in nmt(*command, "A dog.").err
+    toy.write_table(tmp_path / "a.tsv", toy.sentence_pairs())
+    assert "--score does not search; remove --memory" in nmt(*command, "--score", "a").err
+    result = nmt(*command, "--set", "decoding.shortlist=5", "A dog.")
+    assert (result.status, "shortlist" in result.err) == (1, True)
