@@ -4,19 +4,23 @@ Weights that are not random come from another run (fine-tuning), from a lexicon,
 """
 
 import json
+import unicodedata
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import log
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from nmt.config.load import differences
 from nmt.config.schema import Config
 from nmt.data.corpus import load_training_corpus
 from nmt.data.manifest import is_location_key
 from nmt.errors import ConfigError, DataError, NmtWarning
+from nmt.model.output import Adaptive
 from nmt.model.seq2seq import Seq2Seq
 from nmt.plugins import hooks
 from nmt.run import provenance
@@ -38,6 +42,8 @@ from nmt.run.folder import (
 )
 from nmt.run.journal import Journal
 from nmt.run.load import load_model
+from nmt.text.tokenizers import JOINER, SPACE
+from nmt.text.vocabulary import UNK, Vocabulary
 from nmt.training.loop import Training, World
 from nmt.training.optimization import lasts_for_training
 from nmt.training.precision import choose_precision, with_precision
@@ -63,6 +69,11 @@ RESUMABLE_KEYS = (
 Origin = tuple[str, str, dict[str, Any]]
 # Ends of the keys of a model that change neither the weights that it has nor what it computes.
 OF_TRAINING = ("dropout", "_vectors")
+# Sides of the parts of a model whose weights have a row for each token.
+SIDE_OF_PART = {"src_embedding": 0, "tgt_embedding": 1, "output": 1}
+# The probability of all new tokens together is at most this share of what they are made of, so that
+# the model translates as before.
+NEW_SHARE = 0.01
 TIES = ("none", "target", "all")  # values of model.tie_embeddings, each with fewer matrices
 
 
@@ -190,13 +201,16 @@ def _load_parent(run: Path, config: Config) -> Seq2Seq:
 
     Raises:
         CheckpointError: it is no run, or has no readable checkpoint.
-        DataError: its vocabularies are not those of the prepared data.
+        DataError: its vocabularies are not those of the prepared data, nor their beginning.
         ConfigError: the new model ties embeddings that the run does not tie, or has no room for the
             lexicon of the run.
     """
     parent = load_model(find_run(run), find_checkpoint(run))
     there, here = load_run_config(run).model, config.model
-    if load_vocabularies(run) != load_vocabularies(config.prepared_folder):
+    vocabularies = zip(
+        load_vocabularies(run), load_vocabularies(config.prepared_folder), strict=True
+    )
+    if not all(old.begins(new) for old, new in vocabularies):
         raise DataError(
             f"training.start_from: the vocabularies of {run} differ from those of "
             f"{config.prepared_folder}; prepare it with vocabulary.like: {run}"
@@ -224,12 +238,23 @@ def _copy_weights(model: Seq2Seq, parent: Seq2Seq, run: Path, config: Config) ->
     Raises:
         ConfigError: they are less than half of the model.
     """
-    weights = dict(parent.named_parameters(remove_duplicate=False))
-    reused: dict[int, int] = {}  # id of the parameter -> its size
+    known = load_vocabularies(run)
+    new_tokens = [
+        [*vocabulary][len(old) :]
+        for old, vocabulary in zip(known, load_vocabularies(config.prepared_folder), strict=True)
+    ]
+    if isinstance(model.output, Adaptive) and isinstance(parent.output, Adaptive) and new_tokens[1]:
+        _check_cutoffs(model.output, parent.output, run)
+    weights: dict[str, Tensor] = dict(parent.named_parameters(remove_duplicate=False))
+    reused: dict[int, int] = {}  # id of the parameter -> the size of what it has of the parent
     for name, parameter in model.named_parameters(remove_duplicate=False):
-        if name in weights and weights[name].shape == parameter.shape:
-            parameter.copy_(weights[name])
-            reused[id(parameter)] = parameter.numel()
+        weight, part = weights.get(name), name.split(".")[0]
+        if weight is not None and weight.shape != parameter.shape and part in SIDE_OF_PART:
+            side = SIDE_OF_PART[part]
+            weight = _with_new_rows(weight, known[side], new_tokens[side])
+        if weight is not None and weight.shape == parameter.shape:
+            parameter.copy_(weight)
+            reused[id(parameter)] = weights[name].numel()
     n_reused = sum(reused.values())
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     new = [name for name, each in model.named_parameters() if id(each) not in reused]
@@ -253,5 +278,50 @@ def _copy_weights(model: Seq2Seq, parent: Seq2Seq, run: Path, config: Config) ->
     note = f"starts from {run}, {checkpoint}: {share}"
     note += f"; new: {', '.join(new)}" if new else ""
     note += f"; {changes}" if changes else ""
-    source = {"run": str(run), "checkpoint": checkpoint}
-    return note, "start", {**source, "reused": n_reused, "parameters": n_parameters, "new": new}
+    values = {"run": str(run), "checkpoint": checkpoint, "reused": n_reused}
+    values |= {"parameters": n_parameters, "new": new}
+    if any(new_tokens):
+        n_src, n_tgt = map(len, new_tokens)
+        note += f"; {n_src:,} source and {n_tgt:,} target tokens are new"
+        values["new_tokens"] = {"src": n_src, "tgt": n_tgt}
+    return note, "start", values
+
+
+def _check_cutoffs(output: Adaptive, parent: Adaptive, run: Path) -> None:
+    """Raises: ConfigError if the clusters of words begin at other ids than in the parent."""
+    (*here, _), (*there, _) = output.softmax.cutoffs, parent.softmax.cutoffs
+    if here != there:
+        raise ConfigError(
+            f"training.start_from: the rare words of {run} begin at the ids {there}, those of this "
+            f"model at {here}; set model.cutoffs to {there}"
+        )
+
+
+def _made_of(token: str, known: Vocabulary) -> list[int]:
+    """The ids of the known tokens that a new one is made of: those of the characters of which a
+    character is composed, or of the word in other case or with another mark; else of `<unk>`.
+    """
+    text = token.lstrip(SPACE + JOINER)
+    variants = {
+        mark + variant
+        for part in (unicodedata.normalize("NFKD", text) if len(text) == 1 else [text])
+        for variant in (part, part.lower(), part.upper(), part.capitalize())
+        for mark in ("", SPACE, JOINER)
+    }
+    return [index for index in known.ids(sorted(variants)) if index != UNK] or [UNK]
+
+
+def _with_new_rows(weight: Tensor, known: Vocabulary, new_tokens: Sequence[str]) -> Tensor:
+    """A weight with a row for each new token at its end: the mean of what the token is made of; in
+    a cluster of rare words, of the whole cluster. Biases, which only output layers have, make the
+    new tokens improbable.
+    """
+    is_cluster = len(weight) != len(known)
+    rows = [
+        weight[slice(None) if is_cluster else _made_of(token, known)].mean(0, keepdim=True)
+        for token in new_tokens
+    ]
+    grown = torch.cat([weight, *rows])
+    if weight.ndim == 1 and new_tokens:
+        grown[len(weight) :] -= log(len(new_tokens) / NEW_SHARE)
+    return grown

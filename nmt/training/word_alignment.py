@@ -286,14 +286,19 @@ class LearnedLexicon:
         be words that it has met but not stored; so none are added.
 
         Args:
-            trained: of the same vocabularies, with at most as many translations of a token.
+            trained: of the same vocabularies or of their beginnings, with at most as many
+                translations of a token.
         """
         missing = (0, self.ids.shape[1] - trained.size)
         ids, probabilities = (
             functional.pad(table, missing) for table in (trained.ids, trained.probabilities)
         )
         first_word, words = trained.src_size, None
-        is_known = probabilities[:first_word].any(1, keepdim=True)
+        old_ids, old_probabilities = (
+            functional.pad(table[:first_word], (0, 0, 0, len(self.ids) - first_word))
+            for table in (ids, probabilities)
+        )
+        is_known = old_probabilities.any(1, keepdim=True)
         if self.words is not None and trained.n_words:
             n_words = int((trained.word_keys != LAST_KEY).sum())
             rows = slice(first_word, first_word + n_words)
@@ -306,8 +311,8 @@ class LearnedLexicon:
                 torch.cat([probabilities[rows], self.words.probabilities[is_new]]),
             )
         return LearnedLexicon(
-            torch.where(is_known, ids[:first_word], self.ids),
-            torch.where(is_known, probabilities[:first_word], self.probabilities),
+            torch.where(is_known, old_ids, self.ids),
+            torch.where(is_known, old_probabilities, self.probabilities),
             words,
         )
 

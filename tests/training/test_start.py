@@ -10,6 +10,7 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
+import nmt as package
 from nmt.commands import prepare, train
 from nmt.config.load import load_config
 from nmt.config.schema import Config
@@ -18,6 +19,7 @@ from nmt.files import read_json
 from nmt.run.checkpoint import load_weights
 from nmt.run.folder import build_model, find_checkpoint, load_vocabularies
 from nmt.run.journal import Journal
+from nmt.run.load import load_model
 from nmt.text.vocabulary import UNK
 from nmt.training import word_alignment
 from nmt.training.word_alignment import LearnedLexicon
@@ -37,7 +39,8 @@ def write(folder: Path, name: str, pairs: list[tuple[str, str]], **sections: Any
     data = {"split": {"dev": 10, "test": 10}, "prepared": str(folder / name)}
     training = {**toy.ONE_UPDATE, **sections.pop("training", {})}
     table = toy.write_table(folder / f"{name}.tsv", pairs)
-    config: Config = toy.configure(table, data=data, model=SIZES, training=training, **sections)
+    sections = {"model": SIZES, "data": data, "training": training, **sections}
+    config: Config = toy.configure(table, **sections)
     path = folder / f"{name}.yaml"
     path.write_text(yaml.safe_dump(config.to_dict()), encoding="utf-8")
     return path
@@ -194,6 +197,70 @@ def test_a_tied_run_starts_a_tied_one(nmt: Run, parent: Path, tmp_path: Path) ->
     assert nmt(*words, "-o", tmp_path / "a").status == 0
     again = ("-o", tmp_path / "b", "--set", f"training.start_from={tmp_path / 'a'}")
     assert "(100.0 %)" in nmt(*words, *again).err
+
+
+@pytest.mark.parametrize(
+    ("model", "joint"),
+    [
+        ({"tie_embeddings": "all", "lexical_bias": 2}, True),
+        ({"output": "adaptive", "cutoffs": [8, 12]}, False),
+    ],
+)
+def test_new_tokens_start_from_what_they_are_made_of(
+    nmt: Run, tmp_path: Path, model: dict[str, Any], joint: bool
+) -> None:
+    training = {"max_steps": 12, "batch": {"size": 16}, "learning_rate": {"peak": 0.02}}
+    sections: dict[str, Any] = {
+        "tokenizer": {"kind": "words"},
+        "model": {**SIZES, "lexical_bias": 0, **model},
+    }
+    run = toy.train(
+        tmp_path,
+        **sections,
+        training={**toy.ONE_UPDATE, **training},
+        vocabulary={"joint": joint},
+    )
+    pairs = [
+        (src.replace("dog", "Dog").replace(".", "\u2026"), tgt.replace("Hund.", "Köter\u2026"))
+        for src, tgt in toy.sentence_pairs()[:330]
+    ]
+    sections |= {
+        "vocabulary": {"joint": joint, "like": str(run), "extend": 8},
+        "training": {"start_from": str(run), "learning_rate": {"peak": 1e-12}},
+    }
+    config = write(tmp_path, "child", pairs, **sections)
+    assert nmt("prepare", "-c", config).status == 0
+    words = ("train", "-c", config, "-o", tmp_path / "tuned")
+    if "cutoffs" in model:  # by default they depend on the number of tokens
+        refused = nmt(*words, "--set", "model.cutoffs=null", "--dry-run")
+        assert refused.err.endswith("; set model.cutoffs to [8, 12]\n"), refused.err
+    result = nmt(*words)
+    assert result.status == 0, result.err
+    n_new = 3 if joint else 2
+    assert f"; {n_new} source and {n_new} target tokens are new\n" in result.err
+    start = Journal(tmp_path / "tuned" / "journal.jsonl").read()[0]
+    assert (start["new_tokens"], start["new"]) == ({"src": n_new, "tgt": n_new}, [])
+    before, after = (
+        load_model(each, find_checkpoint(each)).state_dict() for each in (run, tmp_path / "tuned")
+    )
+    for name, old in before.items():
+        if "lexical" not in name:
+            torch.testing.assert_close(after[name][: len(old)], old)
+    src, tgt = load_vocabularies(tmp_path / "tuned")
+    for side, vocabulary, new, part in (
+        ("src", src, "Dog", "dog"),
+        ("src", src, "￭…", "￭."),
+        ("tgt", tgt, "Köter", "<unk>"),
+    ):
+        rows = after[f"{side}_embedding.weight"][vocabulary.ids([new, part])]
+        torch.testing.assert_close(rows[0], rows[1])
+    if "cutoffs" in model:
+        last = after["output.softmax.tail.1.1.weight"]
+        torch.testing.assert_close(last[-1], last[:-n_new].mean(0))
+        return
+    texts = ("The dog sees the tree.", "The king knows the man.")
+    first, second = (package.load(each).translate(texts) for each in (run, tmp_path / "tuned"))
+    assert [each.text for each in first] == [each.text for each in second]
 
 
 def test_vocabularies_of_another_tokenizer_are_refused(

@@ -245,17 +245,20 @@ def test_the_most_frequent_words_are_kept(run: Path) -> None:
     assert (rows >= len(src)).all()
 
 
-def test_a_trained_lexicon_is_kept_and_gets_the_words_that_it_lacks(run: Path) -> None:
+@pytest.mark.parametrize("n_new", [0, 3])  # tokens that the trained one did not know
+def test_a_trained_lexicon_is_kept_and_gets_the_words_that_it_lacks(run: Path, n_new: int) -> None:
     config = load_config(run / "config.yaml")
     learned, (src, tgt) = LearnedLexicon.learn(config), load_vocabularies(run)
     assert learned.words is not None
     keys, row = learned.words.keys[:2], torch.tensor([[7, 8]])
+    n_old = len(src) - n_new
     trained, wider = (
-        LexicalBias(len(src), len(tgt), size, n_words) for size, n_words in ((2, 4), (8, 50))
+        LexicalBias(n, len(tgt), size, n_words)
+        for n, size, n_words in ((n_old, 2, 4), (len(src), 8, 50))
     )
-    trained.fill(torch.full((len(src), 2), 9), torch.zeros(len(src), 2))
+    trained.fill(torch.full((n_old, 2), 9), torch.zeros(n_old, 2))
     trained.ids[10], trained.probabilities[10] = row[0], torch.tensor([0.5, 0.4])
-    trained.fill_words([*src], keys, row.repeat(2, 1), torch.tensor([[0.3, 0.2]] * 2))
+    trained.fill_words([*src][:n_old], keys, row.repeat(2, 1), torch.tensor([[0.3, 0.2]] * 2))
     figures = learned.added_to(trained).fill(wider)
     assert figures["words"] == len(learned.words.keys), "two of them are the trained ones"
     assert wider.ids[10, :2].tolist() == [7, 8]
@@ -266,10 +269,10 @@ def test_a_trained_lexicon_is_kept_and_gets_the_words_that_it_lacks(run: Path) -
     assert wider.ids[places[:2], :2].tolist() == [[7, 8]] * 2
     assert torch.equal(wider.ids[places[2:]], learned.words.ids[2:])
     for n_words in (0, 2):  # without space, it may have met words that it has not stored
-        full = LexicalBias(len(src), len(tgt), 2, n_words)
-        full.fill(trained.ids[: len(src)], trained.probabilities[: len(src)])
+        full = LexicalBias(n_old, len(tgt), 2, n_words)
+        full.fill(trained.ids[:n_old], trained.probabilities[:n_old])
         if n_words:
-            full.fill_words([*src], keys, row.repeat(2, 1), torch.tensor([[0.3, 0.2]] * 2))
+            full.fill_words([*src][:n_old], keys, row.repeat(2, 1), torch.tensor([[0.3, 0.2]] * 2))
         assert learned.added_to(full).fill(wider).get("words", 0) == n_words
 
 
