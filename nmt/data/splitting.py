@@ -32,6 +32,10 @@ _NOT_LETTER_OR_DIGIT = re.compile(rf"[^{WORD_CHARACTERS}]+|_+")
 _FASTER = re.compile(r"[\W_]+")  # equal for characters before `FIRST_VOWEL_SIGN`
 
 
+class TooFewPairsError(DataError):
+    """Dev or test would be too small, as too many pairs share a sentence with others."""
+
+
 def sentence_key(text: str) -> str:
     """Equal for sentences that count as the same: their letters and digits, without case."""
     folded = text.casefold()
@@ -141,8 +145,8 @@ def assign_splits(
             pair stays in train as a whole.
 
     Raises:
-        DataError: there are too few pairs for the configured sizes, or too many of them share
-            sentences.
+        DataError: there are too few pairs for the configured sizes.
+        TooFewPairsError: too many of them share sentences.
     """
     if config.dev + config.test >= len(pairs):
         raise DataError(
@@ -167,7 +171,7 @@ def assign_splits(
         assigned: npt.NDArray[np.int8] = splits[component]
         if n_filled < 0.9 * size or np.all(assigned != TRAIN):
             n_pairs = len(pairs) if is_eligible is None else int(np.count_nonzero(is_eligible))
-            raise DataError(
+            raise TooFewPairsError(
                 f"data.split.{name}: {size:,} of {n_pairs:,} pairs are needed, but only "
                 f"{n_filled:,} share no sentence with the others; choose a smaller size"
             )

@@ -152,6 +152,11 @@ class Softmax(Output):
         )
 
 
+def default_cutoffs(vocabulary_size: int) -> list[int]:
+    """The ids at which the clusters of rare words begin."""
+    return sorted({max(1, vocabulary_size // 10), max(1, vocabulary_size // 3)})
+
+
 class Adaptive(Output):
     """The adaptive softmax (Grave 2017): frequent words in a head, rare ones in clusters.
 
@@ -174,7 +179,7 @@ class Adaptive(Output):
         cutoffs: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
-        cutoffs = cutoffs or sorted({max(1, vocabulary_size // 10), max(1, vocabulary_size // 3)})
+        cutoffs = cutoffs or default_cutoffs(vocabulary_size)
         if cutoffs[-1] >= vocabulary_size:
             raise ConfigError(
                 f"model.cutoffs: {cutoffs[-1]} is not below the size of the target vocabulary, "

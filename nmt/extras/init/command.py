@@ -15,6 +15,7 @@ from nmt.config.schema import Config, SourceConfig
 from nmt.config.yaml_text import comment, parse, to_yaml
 from nmt.data.checks import SAME_WORDS
 from nmt.data.formats import Languages
+from nmt.data.manifest import MANIFEST
 from nmt.errors import ConfigError, DataError
 from nmt.extras.init.inspection import PairFiles, inspect
 from nmt.extras.init.measurement import Measures, measure
@@ -160,15 +161,14 @@ def _start_with_data(
     direction = wanted or languages
     found = measure(SourceConfig(**source), {key: [path] for key, path in read.items()}, direction)
     name = re.sub(r"[^\w.-]+", "-", folder.resolve().name).lstrip(".-") or "project"
-    data = {
-        "direction": "-".join(direction),
-        "source": source,
-        "split": {"dev": found.n_held_out, "test": found.n_held_out},
-    }
     if run is None or parent is None:
-        values, purpose = propose(name, data, found), ""
+        values, purpose = propose(name, "-".join(direction), source, found), ""
     else:
-        values = propose_fine_tuning(name, data, found, _seen_from(folder, run), parent)
+        general = None
+        if (parent.prepared_folder / MANIFEST).exists():
+            general = Path(_seen_from(folder, parent.prepared_folder))
+        start = _seen_from(folder, run)
+        values = propose_fine_tuning(name, source, found, start, parent, general)
         purpose = f", to fine-tune {run}"
     text = (
         f"# yaml-language-server: $schema={SCHEMA_FILE}\n"

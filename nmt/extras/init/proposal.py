@@ -6,9 +6,11 @@ from typing import Any
 
 from nmt.config.schema import Config
 from nmt.data.formats import Languages
+from nmt.data.manifest import load_manifest
 from nmt.data.reading import DUPLICATE
 from nmt.errors import DataError
 from nmt.extras.init.measurement import Measures
+from nmt.model.output import default_cutoffs
 from nmt.run.folder import (
     find_checkpoint,
     find_run,
@@ -20,6 +22,9 @@ from nmt.run.folder import (
 MIN_PAIRS, MIN_FINE_TUNING = 200, 40
 # Characters of the training data for each subword, so that the data has most of them often enough.
 CHARACTERS_PER_SUBWORD = 50
+# Of fine-tuning.
+EPOCHS, MIN_STEPS, MAX_STEPS = 10, 200, 1200
+MIN_NEW = 3  # times that the pairs must have a token for it to enter the vocabulary
 
 # For a number of pairs up to the first value: size of the embeddings and of each direction of the
 # encoder; size of the decoder's layers; whether the output layer has the weights of the target
@@ -33,7 +38,7 @@ SIZES = (
 )
 
 
-def propose(name: str, data: dict[str, Any], found: Measures) -> dict[str, Any]:
+def propose(name: str, direction: str, source: dict[str, Any], found: Measures) -> dict[str, Any]:
     """The keys and values of a configuration for this data.
 
     Raises:
@@ -48,7 +53,11 @@ def propose(name: str, data: dict[str, Any], found: Measures) -> dict[str, Any]:
     size = max(min(most, found.n_characters // CHARACTERS_PER_SUBWORD), found.n_different + 50)
     return {
         "name": name,
-        "data": data,
+        "data": {
+            "direction": direction,
+            "source": source,
+            "split": {"dev": found.n_held_out, "test": found.n_held_out},
+        },
         "tokenizer": {"kind": "unigram" if any(found.has_no_spaces) else "bpe", "size": size},
         "model": {
             "embedding_size": embedding,
@@ -98,12 +107,20 @@ def propose(name: str, data: dict[str, Any], found: Measures) -> dict[str, Any]:
 
 
 def propose_fine_tuning(
-    name: str, data: dict[str, Any], found: Measures, run: str, config: Config
+    name: str,
+    source: dict[str, Any],
+    found: Measures,
+    run: str,
+    config: Config,
+    general: Path | None = None,
+    mix: float = 0.5,
 ) -> dict[str, Any]:
-    """The configuration of a run with other data, which starts from its weights.
+    """The configuration of a run with a user's own pairs, which starts from the weights of another.
 
     Args:
-        run: its folder, as the configuration has it. config: of the run.
+        source: of these pairs. run: its folder, as the configuration has it. config: of the run.
+        general: a folder of prepared pairs, of which the model must not forget how to translate
+            them; None: there are none. mix: their share of the training pairs.
 
     Raises:
         DataError: there are too few pairs.
@@ -111,8 +128,21 @@ def propose_fine_tuning(
     _check_number(found, MIN_FINE_TUNING, "fine-tuning")
     batch = config.training.batch
     n_sentences = batch.size if batch.unit == "sentences" else max(1, batch.size // 25)
-    steps = min(5000, max(200, 10 * found.n_pairs // n_sentences))
     values = config.model_dump(mode="json", exclude_defaults=True)
+    data: dict[str, Any] = {"source": source}
+    n_copies = 1.0  # of each pair in the training data
+    if general is not None:
+        sources = {
+            "memory": {**source, "share": round(1 - mix, 6)},
+            "general": {"format": "prepared", "path": str(general), "share": mix},
+        }
+        data = {"sources": sources}
+        n_general = load_manifest(general)["splits"]["train"]["pairs"]
+        n_copies = (1 - mix) * (found.n_pairs + n_general) / found.n_pairs
+        n_sentences = max(1, round(n_sentences * (1 - mix)))
+    split = {"dev": found.n_held_out, "test": found.n_held_out}
+    data["split"] = split | ({} if general is None else {"source": "memory"})
+    steps = min(MAX_STEPS, max(MIN_STEPS, EPOCHS * found.n_pairs // n_sentences))
     cleaning = {key: value for key, value in values["data"].items() if key == "cleaning"}
     kept = {
         key: value
@@ -122,26 +152,32 @@ def propose_fine_tuning(
     return {
         **values,
         "name": name,
-        "data": {**data, **cleaning},
-        "vocabulary": {**values.get("vocabulary", {}), "like": run},
+        "data": {"direction": config.data.direction, **data, **cleaning},
+        "vocabulary": {
+            **values.get("vocabulary", {}),
+            "like": run,
+            "extend": round(MIN_NEW * n_copies),
+        },
         "training": {
             **kept,
             "start_from": run,
-            "epochs": 100,
+            "epochs": 10_000,
             "max_steps": steps,
             "learning_rate": {
-                "peak": float(f"{config.training.learning_rate.peak / 10:.2g}"),
+                "peak": float(f"{config.training.learning_rate.peak / 4:.2g}"),
                 "schedule": "linear",
+                "warmup_steps": 50,
                 "steps": None,
             },
-            "validate_every": steps // 10,
+            "validate_every": steps // 4,
             "validation_pairs": min(1000, found.n_held_out),
         },
     }
 
 
 def load_run_to_fine_tune(folder: Path, wanted: Languages | None) -> Config:
-    """The configuration of a run that has all that a training needs to start from it.
+    """The configuration of a run that has all that a training needs to start from it, with the
+    cutoffs of its output layer.
 
     Args:
         wanted: source and target language, if the user names them.
@@ -157,8 +193,12 @@ def load_run_to_fine_tune(folder: Path, wanted: Languages | None) -> Config:
             f"{'-'.join(wanted)}; leave out --direction, or name another run"
         )
     find_checkpoint(run)
-    load_vocabularies(run)
     load_tokenizers(run, config)
+    _, tgt = load_vocabularies(run)
+    if config.model.output == "adaptive" and config.model.cutoffs is None:
+        # Clusters of rare words begin where they did, also if the vocabulary grows.
+        model = config.model.model_copy(update={"cutoffs": default_cutoffs(len(tgt))})
+        config = config.model_copy(update={"model": model})
     return config
 
 

@@ -12,15 +12,17 @@ from tests.conftest import Run
 
 def test_fine_tuning(nmt: Run, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    toy.write_table(tmp_path / "pairs.tsv", toy.sentence_pairs()[:200])
+    new = [(f"Now {src}", f"Jetzt {tgt}") for src, tgt in toy.sentence_pairs()[:200]]
+    toy.write_table(tmp_path / "pairs.tsv", new)
     result = nmt("init", "x", "--data", "pairs.tsv", "--from", run)
     assert (result.status, result.err) == (0, "")
     config, parent = load_config(Path("x/x.yaml")), load_config(run / "config.yaml")
     assert (config.model, config.tokenizer) == (parent.model, parent.tokenizer)
     assert config.training.start_from == config.vocabulary.like == run
-    assert config.training.learning_rate.peak == pytest.approx(0.001)
+    assert config.training.learning_rate.peak == pytest.approx(0.0025)
     manifest = prepare.run(load_config(Path("x/x.yaml"), ["data.workers=1"]), progress=False)
-    assert manifest["counts"]["kept"] == 200
+    assert [*manifest["counts"]["sources"]] == ["memory", "general"]
+    assert manifest["counts"]["sources"]["memory"]["kept"] == 200
     words = ("-c", "x/x.yaml", "-q", "--set", "training.max_steps=2")
     assert nmt("train", *words, "--set", "training.validate_every=2").status == 0
     other = nmt("init", "y", "--data", "pairs.tsv", "--from", run, "--direction", "en-fr")
