@@ -20,6 +20,7 @@ LEVEL = {part: level for level, part in enumerate([*LAYERS.split(" < "), "__main
 
 # The extras whose files another extra may import.
 NEEDS = {
+    "adapt": {"init", "texts"},
     "check": {"documents", "texts"},
     "documents": {"texts"},
     "export": {"lexicon"},

@@ -1,0 +1,280 @@
+"""`nmt adapt`: prepare the memory and general pairs, train from the base, choose, write the run."""
+
+import shutil
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from nmt.commands import prepare
+from nmt.commands import train as command_train
+from nmt.config.load import config_from_dict, load_config
+from nmt.config.parts import DeviceName
+from nmt.config.schema import Config, SourceConfig
+from nmt.data.manifest import MANIFEST
+from nmt.data.splitting import TooFewPairsError
+from nmt.device import set_up_device
+from nmt.errors import ConfigError, DataError, TrainingError
+from nmt.extras.adapt.choice import GENERAL, MEMORY, Scores, Sets, best_share, between, search
+from nmt.extras.init.inspection import inspect
+from nmt.extras.init.measurement import Measures, measure
+from nmt.extras.init.proposal import load_run_to_fine_tune, propose_fine_tuning
+from nmt.extras.texts.calibrate import MAX_AFTER_TRAINING, calibrate
+from nmt.files import explain_write_errors, new_folder
+from nmt.run.checkpoint import step_of
+from nmt.run.folder import (
+    CURVES_FILE,
+    JOURNAL_FILE,
+    PROVENANCE_FILE,
+    RUNS_FOLDER,
+    ancestors,
+    build_model,
+    check_same_data,
+    create_run,
+    find_checkpoint,
+    find_run,
+    holds_run,
+    load_run_config,
+    open_checkpoints,
+)
+from nmt.run.journal import Journal
+from nmt.run.load import load_model
+from nmt.run.progress import Rank
+from nmt.training.console import Console
+from nmt.training.record import EndEvent, Event, MessageEvent
+from nmt.training.start import first_weights
+
+EVENT = "adaptation"  # of the journal
+MIN_HELD_OUT = 10  # pairs, in dev and test each
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the user asks for; the fields are the options of the command."""
+
+    memory: Sequence[Path]
+    output: Path | None
+    general: Path | None
+    mix: float
+    max_loss: float
+    device: DeviceName
+    quiet: bool
+
+    def say(self, text: str) -> None:
+        if not self.quiet:
+            print(text, flush=True)
+
+
+def adapt(run: Path, task: Task) -> None:
+    """Write the adapted run, and print what it gains and costs. Called again after an interruption,
+    it continues, and ends with the same run.
+
+    Raises:
+        ConfigError: the run folder to write exists.
+        NmtError: the run or the pairs cannot be used, or nothing is gained within `max_loss`.
+    """
+    run = find_run(run)
+    base = find_base(run)
+    if base != run:
+        task.say(f"{run} is adapted from {base}; this starts there too, with these pairs alone")
+    memory = task.memory[0].name.partition(".")[0]
+    output = task.output or RUNS_FOLDER / f"{base.resolve().name}-{memory}"
+    if output.exists():
+        raise ConfigError(f"{output}: exists already; name another run with -o")
+    unfinished = output.parent / f".{output.name}.adapting"
+    made, is_begun = [unfinished], unfinished.exists()
+    unfinished.mkdir(parents=True, exist_ok=True)
+    try:
+        general = _general_pairs(base, output.name, task, made, is_begun=is_begun)
+        config = _configure(base, general, output.name, task)
+        config = _prepare(config, made, task, is_begun=is_begun)
+        _train(config, unfinished, task)
+        _choose(config, base, general, unfinished, output, task)
+    except (ConfigError, DataError):
+        for folder in made:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shutil.rmtree(unfinished)
+
+
+def find_base(run: Path) -> Path:
+    """The run itself, or the one that it is adapted from.
+
+    Raises:
+        CheckpointError: that is missing.
+    """
+    if all(event["event"] != EVENT for event in Journal(run / JOURNAL_FILE).read()):
+        return run
+    return next(ancestors(run))
+
+
+def _general_pairs(base: Path, name: str, task: Task, made: list[Path], *, is_begun: bool) -> Path:
+    """The folder of prepared data with general pairs, which a file may have to become first.
+
+    Raises:
+        DataError: there are none.
+    """
+    parent = load_run_config(base)
+    if task.general is None:
+        folder = parent.prepared_folder
+        if not (folder / MANIFEST).exists():
+            raise DataError(
+                f"{base}: the data that it was trained on, {folder}, is not here; name other pairs "
+                "with --general, on which it must not become worse"
+            )
+        check_same_data(base, folder)
+        return folder
+    if (task.general / MANIFEST).exists():
+        return task.general
+    source, found = _inspect([task.general], parent)
+    values = {
+        "name": f"{name}-{GENERAL}",
+        "data": {
+            "direction": parent.data.direction,
+            "source": source,
+            "split": {"dev": found.n_held_out, "test": found.n_held_out},
+        },
+        "tokenizer": parent.tokenizer.model_dump(mode="json"),
+        "vocabulary": {"joint": parent.vocabulary.joint, "like": str(base)},
+    }
+    config = config_from_dict(values)
+    _prepare(config, made, task, is_begun=is_begun)
+    return config.prepared_folder
+
+
+def _inspect(paths: Sequence[Path], parent: Config) -> tuple[dict[str, Any], Measures]:
+    """A source of the configuration, and what its pairs are like."""
+    wanted = parent.data.src_language, parent.data.tgt_language
+    files = inspect(paths, wanted)
+    read = files.by_language(files.languages(wanted))
+    source = files.source(files.languages(wanted), {key: str(each) for key, each in read.items()})
+    found = measure(SourceConfig(**source), {key: [each] for key, each in read.items()}, wanted)
+    return source, found
+
+
+def _configure(base: Path, general: Path, name: str, task: Task) -> Config:
+    parent = load_run_to_fine_tune(base, None)
+    source, found = _inspect(task.memory, parent)
+    values = propose_fine_tuning(name, source, found, str(base), parent, general, task.mix)
+    values["training"]["final_pairs"] = 0  # `_choose` does that, in another way
+    return config_from_dict(values)
+
+
+def _prepare(config: Config, made: list[Path], task: Task, *, is_begun: bool) -> Config:
+    """Prepare data, or again what an interrupted call may have prepared: the result is the same.
+
+    Returns:
+        the configuration, with smaller dev and test sets where few pairs are unlike all others.
+
+    Raises:
+        ConfigError: the folder exists. DataError: the pairs cannot be used.
+    """
+    folder = config.prepared_folder
+    if folder.exists() and not is_begun:
+        raise ConfigError(f"{folder}: exists already; name another run with -o")
+    made.append(folder)
+    progress = False if task.quiet else None
+    try:
+        manifest = prepare.run(config, overwrite=True, progress=progress)
+    except TooFewPairsError:
+        size = config.data.split.dev // 2
+        if size < MIN_HELD_OUT:
+            raise
+        smaller = [f"data.split.dev={size}", f"data.split.test={size}"]
+        return _prepare(load_config(config, smaller), made, task, is_begun=True)
+    counts = ", ".join(f"{part['pairs']:,} for {name}" for name, part in manifest["splits"].items())
+    task.say(f"{folder}: {counts}")
+    return config
+
+
+def _train(config: Config, folder: Path, task: Task) -> None:
+    """Train, or continue.
+
+    Raises:
+        TrainingError: interrupted.
+    """
+    with Console(config, quiet=task.quiet) as console:
+
+        def listen(event: Event) -> None:
+            """What `nmt train` shows, but not which commands come next."""
+            is_warning = isinstance(event, MessageEvent) and event.is_warning
+            if not (is_warning or isinstance(event, EndEvent)):
+                console(event)
+
+        train = partial(
+            command_train.run,
+            config,
+            folder,
+            resume=True,
+            device=task.device,
+            quiet=True,  # prints warnings
+            listen=listen,
+        )
+        try:
+            try:
+                train()
+            except (ConfigError, DataError):
+                if not holds_run(folder):
+                    raise
+                shutil.rmtree(folder)  # an interrupted call had other options or pairs
+                train()
+        except TrainingError as error:
+            text = str(error).replace("the command with --resume", "the command")
+            raise TrainingError(text) from None
+
+
+def _choose(
+    config: Config, base: Path, general: Path, trained: Path, output: Path, task: Task
+) -> None:
+    """Choose a share of the way from the base to the trained weights, and write the run.
+
+    Raises:
+        DataError: none gains anything within `max_loss`.
+    """
+    device, folders = set_up_device(task.device), {GENERAL: general, MEMORY: config.prepared_folder}
+    checkpoint = open_checkpoints(trained, config).find("last")
+    assert checkpoint is not None  # the training is finished
+    before = load_model(base, find_checkpoint(base)).to(device).eval()
+    after = load_model(trained, checkpoint).to(device).eval()
+    start = build_model(trained, config)
+    deque(first_weights(start, config), maxlen=0)
+    start = start.to(device)
+    dev, test = (Sets.read(folders, split, config) for split in ("dev", "test"))
+    base_scores = dev.bleu(dev.translate(before, base))
+    task.say(f"dev BLEU of {base}: {_listing(base_scores)}")
+
+    def measure_share(share: float) -> Scores:
+        bleu = dev.bleu(dev.translate(between(start, after, share), trained))
+        task.say(f"{100 * share:g} % of the way to the trained weights: {_listing(bleu)}")
+        return bleu
+
+    results = search(measure_share, base_scores[GENERAL] - task.max_loss)
+    share = best_share(results, base_scores, task.max_loss)
+    if share is None:
+        raise DataError(
+            f"no weights gain BLEU on the memory and lose at most {task.max_loss:g} on general "
+            "pairs, so nothing was written; allow more with --max-loss, or name more pairs"
+        )
+    model = between(start, after, share)
+    table = test.table(test.translate(before, base), test.translate(model, trained))
+    step = step_of(checkpoint.name)
+    with explain_write_errors(output), new_folder(output) as folder:
+        create_run(folder, config, config.prepared_folder)
+        (folder / "checkpoints").mkdir()
+        rank = Rank(results[share][MEMORY], 0.0)
+        open_checkpoints(folder, config).add_average(step, model, rank)
+        for name in (JOURNAL_FILE, CURVES_FILE, PROVENANCE_FILE):
+            shutil.copyfile(trained / name, folder / name)
+        facts = {"base": str(base), "share": share, "dev": results[share], "test": table.to_dict()}
+        Journal(folder / JOURNAL_FILE).write(EVENT, step, **facts)
+        with suppress(DataError):  # too few pairs
+            calibrate(folder, config.prepared_folder, task.device, MAX_AFTER_TRAINING)
+    print(table.to_text())
+    print(f"{output}: {100 * share:g} % of the way from {base}")
+
+
+def _listing(scores: Scores) -> str:
+    return ", ".join(f"{name} {value:.2f}" for name, value in scores.items())

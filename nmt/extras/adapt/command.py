@@ -1,0 +1,66 @@
+"""`nmt adapt`: its options."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nmt.commands.options import DeviceOption, QuietOption
+from nmt.errors import ConfigError
+
+
+def command(
+    run: Annotated[Path, typer.Argument(help="Run to adapt.", metavar="RUN")],
+    memory: Annotated[
+        list[Path],
+        typer.Option(
+            "--with",
+            help="Your pairs: a table, TMX, JSON, Parquet, PO or XLIFF file (also .gz, .zip); or, "
+            "given twice, two files with a sentence per line.",
+            metavar="FILE",
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Run folder to write. Default: runs/RUN-FILE.", metavar="RUN"
+        ),
+    ] = None,
+    general: Annotated[
+        Path | None,
+        typer.Option(
+            "--general",
+            help="Other pairs, of which the run must not forget how to translate them: a file, or "
+            "prepared data. Default: the data that the run was trained on.",
+            metavar="FILE",
+        ),
+    ] = None,
+    mix: Annotated[
+        float,
+        typer.Option("--mix", help="General pairs as a share of the training.", metavar="SHARE"),
+    ] = 0.5,
+    max_loss: Annotated[
+        float,
+        typer.Option(
+            "--max-loss",
+            min=0,
+            help="How much BLEU the run may lose on general pairs.",
+            metavar="BLEU",
+        ),
+    ] = 1.0,
+    device: DeviceOption = "auto",
+    quiet: QuietOption = False,
+) -> None:
+    """Repeat the command to continue after an interruption.
+
+    Raises:
+        ConfigError: an option is wrong, or the run folder to write exists.
+        NmtError: the run or the data cannot be used, or nothing is gained within `max_loss`.
+    """
+    if len(memory) > 2:
+        raise ConfigError("--with: give one file, or two files with a sentence per line")
+    if not 0 < mix < 1:
+        raise ConfigError(f"--mix {mix:g}: must be above 0 and below 1, for example 0.5")
+    from nmt.extras.adapt.adaptation import Task, adapt
+
+    adapt(run, Task(memory, output, general, mix, max_loss, device, quiet))

@@ -1,0 +1,161 @@
+"""`nmt adapt` on the command line."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.commands import train
+from nmt.data.corpus import read_sentences
+from nmt.extras.adapt import adaptation
+from nmt.extras.adapt.choice import Sets
+from nmt.extras.init import proposal
+from nmt.run.folder import JOURNAL_FILE, find_checkpoint, load_run_config
+from nmt.run.journal import Journal
+from nmt.run.load import load_model
+from tests import toy
+from tests.conftest import Result, Run
+
+# One word of each side is new.
+MEMORY = [
+    (f"Now the {man[0]} {verb[0]} the {thing[0]}.", f"Der {man[1]} {verb[1]} den {thing[1]} jetzt.")
+    for man in toy.NOUNS
+    for verb in toy.VERBS
+    for thing in toy.NOUNS
+]
+NOTHING = "no weights gain BLEU on the memory and lose at most 0 on general pairs"
+
+
+@pytest.fixture(autouse=True)
+def work(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with a run and a memory; few updates."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(proposal, "MIN_STEPS", 40)
+    monkeypatch.setattr(proposal, "EPOCHS", 1)
+    toy.write_table(tmp_path / "memory.tsv", MEMORY)
+    shutil.copytree(folder / "run", tmp_path / "run")
+    return tmp_path
+
+
+def adapt(nmt: Run, *words: object) -> Result:
+    return nmt("adapt", "run", "--with", "memory.tsv", "-o", "runs/mine", "-q", *words)
+
+
+def left_in(folder: Path) -> set[str]:
+    """The names of all files but locks."""
+    return {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix != ".lock"
+    }
+
+
+def weights(run: str) -> list[Any]:
+    model = load_model(Path(run), find_checkpoint(Path(run)))
+    return [parameter.tolist() for parameter in model.parameters()]
+
+
+def test_adapt(nmt: Run, work: Path) -> None:
+    result = adapt(nmt, "--max-loss", 100)
+    assert (result.status, result.err) == (0, "")
+    rows = [line.split()[:2] for line in result.out.splitlines()]
+    assert [row for row in rows if row[0] in ("general,", "memory,")] == [
+        ["general,", "40"],
+        ["general,", "40"],
+        ["memory,", "29"],
+        ["memory,", "29"],
+    ]
+    assert not (work / "runs/.mine.adapting").exists()
+    assert nmt("translate", "--run", "runs/mine", "A dog sees a tree.").status == 0
+    assert nmt("evaluate", "runs/mine").status == 0
+    *_, event = Journal(Path("runs/mine") / JOURNAL_FILE).read()
+    assert (event["event"], event["base"], event["share"]) == ("adaptation", "run", 1.0)
+
+
+def killed(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_adaptation_ends_with_the_same_run(
+    nmt: Run, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is killed as it prepares, trains, chooses and writes; at first with another mix."""
+    assert adapt(nmt, "--max-loss", 100).status == 0
+    whole = weights("runs/mine")
+    shutil.rmtree("runs/mine")
+    shutil.rmtree("data/prepared/mine")
+    for place, name, mix in (
+        (adaptation, "_configure", 0.9),
+        (Sets, "translate", 0.9),
+        (train, "run", 0.5),
+        (adaptation, "create_run", 0.5),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, killed)
+            assert adapt(nmt, "--max-loss", 100, "--mix", mix).status == 130
+        assert not Path("runs/mine").exists()
+    assert adapt(nmt, "--max-loss", 100).status == 0
+    assert weights("runs/mine") == whole
+
+
+def test_nothing_fits(nmt: Run, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adaptation, "best_share", lambda *_: None)
+    before = left_in(work)
+    result = adapt(nmt, "--max-loss", 0)
+    assert (result.status, left_in(work)) == (1, before)
+    assert NOTHING in result.err
+
+
+def test_an_adapted_run_is_adapted_again_from_its_base(nmt: Run, work: Path) -> None:
+    assert adapt(nmt, "--max-loss", 100).status == 0
+    words = ("adapt", "runs/mine", "--with", "memory.tsv", "--max-loss", 100)
+    result = nmt(*words)
+    assert "runs/mine is adapted from run; this starts there too" in result.out
+    again = Path("runs/run-memory")
+    assert load_run_config(again).training.start_from == Path("run")
+    assert weights("runs/run-memory") == weights("runs/mine")
+    shutil.rmtree("run")
+    assert "runs/mine: starts from run, which is missing" in nmt(*words, "-o", "runs/x").err
+
+
+def test_general_pairs_of_a_file(nmt: Run, folder: Path, work: Path) -> None:
+    """The run may have come without its data."""
+    config = Path("run/config.yaml")
+    config.write_text(config.read_text().replace(str(folder / "prepared"), "elsewhere"))
+    before = left_in(work)
+    result = adapt(nmt)
+    assert result.err.endswith(
+        "run: the data that it was trained on, elsewhere, is not here; name other pairs with "
+        "--general, on which it must not become worse\n"
+    )
+    assert left_in(work) == before
+    toy.write_table(work / "general.tsv", toy.sentence_pairs())
+    assert adapt(nmt, "--general", "general.tsv", "--max-loss", 100).status == 0
+    assert read_sentences(Path("data/prepared/mine-general"), "dev", "src")
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--mix", "1"), "--mix 1: must be above 0 and below 1, for example 0.5"),
+        (("--with", "b.tsv", "--with", "c.tsv"), "--with: give one file, or two files with a"),
+        (("-o", "run"), "run: exists already; name another run with -o"),
+    ],
+)
+def test_wrong_options(nmt: Run, work: Path, words: tuple[str, ...], text: str) -> None:
+    before = left_in(work)
+    result = adapt(nmt, *words)
+    assert (result.status, left_in(work)) == (1, before)
+    assert text in result.err
+
+
+def test_unusable_pairs_leave_nothing(nmt: Run, work: Path) -> None:
+    before = left_in(work)
+    toy.write_table(work / "memory.tsv", MEMORY[:20])
+    assert "memory.tsv: has 20 pairs; fine-tuning needs at least 40" in adapt(nmt).err
+    toy.write_table(work / "memory.tsv", toy.sentence_pairs()[:100])
+    assert "but only 0 share no sentence with the others" in adapt(nmt).err
+    (work / "memory.tsv").unlink()
+    assert "memory.tsv: no such file" in adapt(nmt).err
+    assert left_in(work) == before - {"memory.tsv"}

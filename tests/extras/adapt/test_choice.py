@@ -1,0 +1,68 @@
+"""The way from the base to the trained weights, and how far to go."""
+
+from pathlib import Path
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.extras.adapt.choice import Scores, best_share, between, search
+from nmt.run.folder import find_checkpoint
+from nmt.run.load import load_model
+
+BASE = {"general": 30.0, "memory": 10.0}
+
+
+def results(*pairs: tuple[float, float]) -> dict[float, Scores]:
+    """Of shares of the way: 1, 1/2, 1/4 and so on."""
+    return {0.5**i: {"general": pair[0], "memory": pair[1]} for i, pair in enumerate(pairs)}
+
+
+@given(st.floats(0, 10), st.floats(0, 10))
+def test_the_search_finds_the_longest_way_within_the_loss(slope: float, loss: float) -> None:
+    found = search(lambda share: {"general": 30 - slope * share, "memory": share}, 30 - loss)
+    assert 1.0 in found
+    longest = min(1.0, loss / slope) if slope else 1.0
+    fitting = [share for share in found if slope * share <= loss]
+    assert longest - max(fitting, default=0.0) <= 1 / 16 + 1e-9
+    assert len(found) <= 5
+
+
+def test_the_best_score_of_the_memory_within_the_loss() -> None:
+    measured = results((27.0, 20.0), (29.1, 17.0), (29.6, 18.0), (30.1, 12.0))
+    assert best_share(measured, BASE, max_loss=3) == 1.0
+    assert best_share(measured, BASE, max_loss=1) == 0.25
+    assert best_share(measured, BASE, max_loss=0) == 0.125
+
+
+def test_nothing_within_the_loss_or_nothing_gained() -> None:
+    assert best_share(results((29.9, 20.0), (29.95, 15.0)), BASE, max_loss=0) is None
+    assert best_share(results((30.0, 10.0), (31.0, 9.0)), BASE, max_loss=1) is None
+
+
+scores = st.floats(0, 100)
+
+
+@given(st.lists(st.tuples(scores, scores), min_size=1, max_size=5), scores)
+def test_no_chosen_share_breaks_a_promise(pairs: list[tuple[float, float]], loss: float) -> None:
+    measured = results(*pairs)
+    share = best_share(measured, BASE, loss)
+    fitting = [
+        each["memory"]
+        for each in measured.values()
+        if each["general"] >= 30 - loss and each["memory"] > 10
+    ]
+    assert fitting == [] if share is None else measured[share]["memory"] == max(fitting)
+
+
+def test_weights_between_base_and_trained(folder: Path) -> None:
+    base, trained = (
+        load_model(run, find_checkpoint(run)) for run in (folder / "run", folder / "other")
+    )
+    model = between(base, trained, 0.25)
+    for new, start, end in zip(
+        model.parameters(), base.parameters(), trained.parameters(), strict=True
+    ):
+        torch.testing.assert_close(new, 0.75 * start + 0.25 * end)
+    whole = between(base, trained, 1.0)
+    assert all(map(torch.equal, whole.parameters(), trained.parameters()))
