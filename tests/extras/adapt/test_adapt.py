@@ -8,6 +8,7 @@ import pytest
 
 from nmt.commands import train
 from nmt.data.corpus import read_sentences
+from nmt.data.manifest import load_manifest
 from nmt.extras.adapt import adaptation
 from nmt.extras.adapt.choice import Sets
 from nmt.extras.init import proposal
@@ -56,7 +57,9 @@ def weights(run: str) -> list[Any]:
     return [parameter.tolist() for parameter in model.parameters()]
 
 
-def test_adapt(nmt: Run, work: Path) -> None:
+def test_adapt(nmt: Run, folder: Path, work: Path) -> None:
+    leaked = [read_sentences(folder / "prepared", "test", side)[0] for side in ("src", "tgt")]
+    toy.write_table(work / "memory.tsv", [*MEMORY, (leaked[0], leaked[1])])
     result = adapt(nmt, "--max-loss", 100)
     assert (result.status, result.err) == (0, "")
     rows = [line.split()[:2] for line in result.out.splitlines()]
@@ -67,6 +70,9 @@ def test_adapt(nmt: Run, work: Path) -> None:
         ["memory,", "29"],
     ]
     assert not (work / "runs/.mine.adapting").exists()
+    manifest = load_manifest(Path("data/prepared/mine"))
+    assert manifest["counts"]["dropped"]["in dev or test of another"] == 1
+    assert not any(any(counts.values()) for counts in manifest["overlap"].values())
     assert nmt("translate", "--run", "runs/mine", "A dog sees a tree.").status == 0
     assert nmt("evaluate", "runs/mine").status == 0
     *_, event = Journal(Path("runs/mine") / JOURNAL_FILE).read()
