@@ -49,6 +49,7 @@ from nmt.training.start import first_weights
 
 EVENT = "adaptation"  # of the journal
 MIN_HELD_OUT = 10  # pairs, in dev and test each
+MAX_STEPS = 1200  # six minutes of one core for configs/tatoeba.yaml
 
 
 @dataclass(frozen=True)
@@ -94,10 +95,16 @@ def adapt(run: Path, task: Task) -> None:
         _train(config, unfinished, task)
         _choose(config, base, general, unfinished, output, task)
     except (ConfigError, DataError):
-        for folder in made:
-            shutil.rmtree(folder, ignore_errors=True)
+        _delete(made)
         raise
-    shutil.rmtree(unfinished)
+    _delete([unfinished])
+
+
+def _delete(folders: Sequence[Path]) -> None:
+    """Delete folders, and the locks that trainings left beside them."""
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.with_name(f".{folder.name}.lock").unlink(missing_ok=True)
 
 
 def find_base(run: Path) -> Path:
@@ -159,7 +166,12 @@ def _configure(base: Path, general: Path, name: str, task: Task) -> Config:
     parent = load_run_to_fine_tune(base, None)
     source, found = _inspect(task.memory, parent)
     values = propose_fine_tuning(name, source, found, str(base), parent, general, task.mix)
-    values["training"]["final_pairs"] = 0  # `_choose` does that, in another way
+    n_steps = min(MAX_STEPS, values["training"]["max_steps"])
+    values["training"] |= {
+        "max_steps": n_steps,
+        "validate_every": n_steps // 4,
+        "final_pairs": 0,  # `_choose` does that, in another way
+    }
     return config_from_dict(values)
 
 

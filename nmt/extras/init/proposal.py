@@ -23,7 +23,7 @@ MIN_PAIRS, MIN_FINE_TUNING = 200, 40
 # Characters of the training data for each subword, so that the data has most of them often enough.
 CHARACTERS_PER_SUBWORD = 50
 # Of fine-tuning.
-EPOCHS, MIN_STEPS, MAX_STEPS = 10, 200, 1200
+EPOCHS, MIN_STEPS, MAX_STEPS = 10, 200, 5000
 MIN_NEW = 3  # times that the pairs must have a token for it to enter the vocabulary
 
 # For a number of pairs up to the first value: size of the embeddings and of each direction of the

@@ -44,12 +44,8 @@ def adapt(nmt: Run, *words: object) -> Result:
 
 
 def left_in(folder: Path) -> set[str]:
-    """The names of all files but locks."""
-    return {
-        path.relative_to(folder).as_posix()
-        for path in folder.rglob("*")
-        if path.is_file() and path.suffix != ".lock"
-    }
+    """The names of all files."""
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
 def weights(run: str) -> list[Any]:
