@@ -3,7 +3,6 @@
 import shutil
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +16,7 @@ from nmt.config.schema import Config, SourceConfig
 from nmt.data.manifest import MANIFEST
 from nmt.data.splitting import TooFewPairsError
 from nmt.device import set_up_device
-from nmt.errors import ConfigError, DataError, TrainingError
+from nmt.errors import ConfigError, DataError, NmtError, TrainingError
 from nmt.extras.adapt.choice import GENERAL, MEMORY, Scores, Sets, best_share, between, search
 from nmt.extras.init.inspection import inspect
 from nmt.extras.init.measurement import Measures, measure
@@ -282,8 +281,10 @@ def _choose(
             shutil.copyfile(trained / name, folder / name)
         facts = {"base": str(base), "share": share, "dev": results[share], "test": table.to_dict()}
         Journal(folder / JOURNAL_FILE).write(EVENT, step, **facts)
-        with suppress(DataError):  # too few pairs
+        try:
             calibrate(folder, config.prepared_folder, task.device, MAX_AFTER_TRAINING)
+        except NmtError as error:  # few pairs, or what `decoding` needs comes later
+            task.say(f"without confidence in translations: {error}")
     print(table.to_text())
     print(f"{output}: {100 * share:g} % of the way from {base}")
 
