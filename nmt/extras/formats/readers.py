@@ -11,6 +11,7 @@ from typing import Any
 
 from nmt.config.schema import SourceConfig
 from nmt.data.formats import BAD_RECORD, Files, Languages, NoPairError, PairSource, RawRow
+from nmt.decoding.items import is_placeholder
 from nmt.errors import DataError
 from nmt.files import explain_read_errors
 from nmt.lines import MAX_LINE_BYTES, ignore_progress, read_blocks, read_raw_lines
@@ -18,7 +19,7 @@ from nmt.lines import MAX_LINE_BYTES, ignore_progress, read_blocks, read_raw_lin
 PARQUET_ROWS = 4096  # read at once
 MAX_ROW_GROUP_BYTES = 1 << 32  # uncompressed: a larger one would not fit into memory
 MAX_ARRAY_BYTES = 1 << 28  # of a JSON array, which is read as a whole
-# Elements within a sentence of TMX that hold no text.
+# Elements within a sentence of TMX that hold no text; but a placeholder of a program may be one.
 INLINE_CODES = ("bpt", "ept", "ph", "it", "ut", "sub")
 # Places of elements within a sentence. Such as a line break, they stand between words that have no
 # space there; not between a word and its punctuation or quotation marks, and not in Thai, Khmer,
@@ -325,6 +326,7 @@ class _TmxTarget:
     def _start_unit(self) -> None:
         self._texts: dict[str, list[str]] = {}
         self._language, self._in_segment, self._code_depth, self.n_characters = "", False, 0, 0
+        self._code = ""
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         name = tag.rpartition("}")[2]
@@ -340,11 +342,15 @@ class _TmxTarget:
         else:
             self._mark_place()
             self._code_depth += name in INLINE_CODES
+            self._code = ""
 
     def data(self, text: str) -> None:
-        if self._in_segment and not self._code_depth:
-            self._texts[self._language].append(text)
+        if self._in_segment:
             self.n_characters += len(text)
+            if self._code_depth:
+                self._code += text
+            else:
+                self._texts[self._language].append(text)
 
     def end(self, tag: str) -> None:
         name = tag.rpartition("}")[2]
@@ -361,6 +367,8 @@ class _TmxTarget:
             )
         else:
             self._code_depth -= name in INLINE_CODES
+            if name == "ph" and self._in_segment and not self._code_depth:
+                self._texts[self._language] += filter(is_placeholder, [self._code])
             self._mark_place()
 
     def _mark_place(self) -> None:

@@ -204,8 +204,9 @@ def load_run_to_fine_tune(folder: Path, wanted: Languages | None) -> Config:
 
 def _check_number(found: Measures, n_needed: int, purpose: str) -> None:
     if found.n_pairs < n_needed:
+        plural = "s" * (found.n_pairs != 1)
         different = " different" if found.dropped[DUPLICATE] else ""
         raise DataError(
-            f"{found.name}: has {found.n_pairs}{different} pairs; {purpose} needs at least "
+            f"{found.name}: has {found.n_pairs}{different} pair{plural}; {purpose} needs at least "
             f"{n_needed}, and better some thousands"
         )

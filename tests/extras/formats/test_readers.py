@@ -121,6 +121,7 @@ def test_blank_lines_are_no_records(tmp_path: Path) -> None:
     [
         ('Run<ph x="1">&lt;br/&gt;</ph>home', "Run home"),
         ("Run<ph/> home,<it/>Tom<ut/>.", "Run home, Tom."),
+        ("Run <ph x='1'>{name}</ph> (<ph>%1$s</ph>)!", "Run {name} (%1$s)!"),
         ("(<bpt i='1'>b</bpt>Run<ept i='1'/>)!<ph/>Go", "(Run)! Go"),
         ('Say "<bpt/>Run<ept/>"<ph>a<sub>no <hi>text</hi></sub></ph> now', 'Say "Run" now'),
         ("Run<ph/><ph/>\n <it/> home<ph/>", "Run home"),
