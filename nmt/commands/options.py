@@ -217,17 +217,21 @@ class Document(Protocol):
         """The file with translated texts, in pieces."""
 
 
-class Extension(Protocol):
-    """What an extra adds to the translation of texts: a dataclass, whose fields are options.
+class Extension:
+    """What an extra adds to the translation of texts: a dataclass, whose fields are options."""
 
-    It may also have `instead()`: functions in place of hooks `wrap`, see `load_translator`.
-    """
+    @property
+    def overrides(self) -> Sequence[str]:
+        """`decoding.key=value` each; those of the user count more."""
+        return ()
 
     def check(self, options: OutputOptions) -> None:
         """Raises: typer.BadParameter if options do not go together."""
 
     def open(self, options: OutputOptions) -> Document | None:
-        """The document that the options name, if they name one. Raises: DataError."""
+        """The document that the options name; None: texts are lines. Raises: DataError."""
+        return None
 
     def wrap(self, translator: "Translator") -> "Translator":
         """What translates in place of `translator`. Raises: DataError."""
+        return translator

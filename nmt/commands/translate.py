@@ -5,6 +5,7 @@ translations.
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,7 +22,6 @@ from nmt.plugins import extras, import_object
 
 if TYPE_CHECKING:
     from nmt.decoding.translator import Translator
-    from nmt.run.load import WrapFn
 OptionsT = TypeVar("OptionsT", bound=OutputOptions)
 
 
@@ -33,18 +33,17 @@ EXTENSIONS: list[type[Extension]] = [
 def checked(
     dataclass: type[OptionsT], values: Mapping[str, Any]
 ) -> tuple[OptionsT, Sequence[Extension]]:
-    """The options of a command, and those that extras add. Raises: typer.BadParameter."""
+    """The options of a command, with the overrides of extras, and those that extras add.
+
+    Raises:
+        typer.BadParameter: options do not go together.
+    """
     options, *extensions = instances([dataclass, *EXTENSIONS], values)
     options.check()
     for extension in extensions:
         extension.check(options)
-    return options, extensions
-
-
-def replaced(extensions: Sequence[Extension]) -> "dict[WrapFn, WrapFn]":
-    """The hooks `wrap` that extensions replace, and what takes their places."""
-    found = (getattr(each, "instead", dict) for each in extensions)
-    return {hook: wrap for instead in found for hook, wrap in instead().items()}
+    added = [override for extension in extensions for override in extension.overrides]
+    return replace(options, set_=[*added, *(options.set_ or ())]), extensions
 
 
 def wrapped(translator: "Translator", extensions: Sequence[Extension]) -> "Translator":
@@ -69,7 +68,6 @@ def command(**values: Any) -> None:
         device=options.device,
         overrides=options.overrides,
         n_best=options.n_best,
-        instead=replaced(extensions),
     )
     if options.prefix is not None:
         translator.prefix_ids([options.prefix])

@@ -2,7 +2,7 @@
 together with what extras add.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,6 @@ from nmt.run.folder import (
 )
 from nmt.text.tokenizers import SIDES, model_path
 
-WrapFn = Callable[[Sequence[Member], Path, Config], Sequence[Member]]
 # With these, torch and `nmt.model` draw the initial weights.
 DRAWS = {
     nn.init.kaiming_uniform_,
@@ -121,7 +120,6 @@ def load_translator(
     device: DeviceName = "auto",
     overrides: Sequence[str] = (),
     n_best: int = 1,
-    instead: Mapping[WrapFn, WrapFn] | None = None,
 ) -> Translator:
     """A translator with the model of a run (default: the newest one).
 
@@ -130,7 +128,6 @@ def load_translator(
             ensemble, which decodes as the first is configured.
         overrides: `decoding.key=value`, in place of the configuration of the run.
         n_best: how many translations of each sentence the caller will ask for.
-        instead: functions that take the places of hooks `wrap` of extras.
 
     Raises:
         CheckpointError: a folder contains no run, or no readable checkpoint; or the vocabularies of
@@ -145,9 +142,7 @@ def load_translator(
     )
     with ExitStack() as stack:
         members = [stack.enter_context(opened(path)) for path in paths]
-        return build_translator(
-            members, device=device, overrides=overrides, n_best=n_best, instead=instead
-        )
+        return build_translator(members, device=device, overrides=overrides, n_best=n_best)
 
 
 def build_translator(
@@ -156,7 +151,6 @@ def build_translator(
     device: DeviceName = "auto",
     overrides: Sequence[str] = (),
     n_best: int = 1,
-    instead: Mapping[WrapFn, WrapFn] | None = None,
 ) -> Translator:
     """As `load_translator`, from pairs of a run and one of its checkpoints."""
     with unchanged(members):
@@ -170,9 +164,7 @@ def build_translator(
         loaded: Sequence[Member] = [
             Member(model, for_search(model, decoding.precision)) for model in models
         ]
-        instead = instead or {}
-        wraps = (wrap for wrap in hooks("wrap", config) if wrap not in instead)
-        for wrap in (*wraps, *instead.values()):
+        for wrap in hooks("wrap", config):
             loaded = wrap(loaded, run, config)
         rankers: list[Ranker | None] = [rank(config, device) for rank in hooks("rank", config)]
         parts = [member.model for member in loaded]

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 
 from nmt.commands.options import Extension, OutputOptions, options_from
-from nmt.commands.translate import EXTENSIONS, checked, replaced, wrapped
+from nmt.commands.translate import EXTENSIONS, checked, wrapped
 from nmt.commands.translate_lines import InputTexts, output_lines
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
@@ -92,7 +92,6 @@ def command(**values: Any) -> None:
             device=options.device,
             overrides=options.overrides,
             n_best=options.n_best,
-            instead=replaced(extensions),
         )
     if options.prefix is not None:
         translator.prefix_ids([options.prefix])

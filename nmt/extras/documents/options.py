@@ -4,17 +4,14 @@ import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from nmt.commands.options import Document, OutputOptions, TranslateOptions
+from nmt.commands.options import Document, Extension, OutputOptions, TranslateOptions
 from nmt.errors import DataError, NmtWarning
 from nmt.extras.documents.document import FORMATS, FormatError, format_of, open_document
 from nmt.files import explain_read_errors
-
-if TYPE_CHECKING:
-    from nmt.decoding.translator import Translator
 
 MAX_BYTES = 1 << 27  # of a document, which is read as a whole
 LINES = "lines"
@@ -23,7 +20,7 @@ OTHERS = {".arb", ".ini", ".resx", ".rst", ".strings", ".tex", ".toml", ".ts", "
 
 
 @dataclass(frozen=True)
-class DocumentOptions:
+class DocumentOptions(Extension):
     """Which document to translate: a field for each option."""
 
     format: Annotated[
@@ -92,10 +89,6 @@ class DocumentOptions:
             if self.format is None and name == "txt":
                 return None
             raise
-
-    def wrap(self, translator: "Translator") -> "Translator":
-        """The same translator."""
-        return translator
 
 
 def _read(file: Path | None) -> tuple[str, bytes]:

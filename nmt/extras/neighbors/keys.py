@@ -1,5 +1,7 @@
 """The keys decoding.neighbors."""
 
+from pathlib import Path
+
 from pydantic import Field
 
 from nmt.config.section import Section
@@ -29,6 +31,11 @@ class NeighborsConfig(Section):
             "mean squared distance to the nearest state in these pairs at which their "
             "weight becomes 0"
         ),
+    )
+    memory: Path | None = Field(
+        None,
+        description="file of your own pairs to look at, in place of those of the run (TMX, "
+        "table, ...); default: none",
     )
 
 

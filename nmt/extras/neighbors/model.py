@@ -7,6 +7,7 @@ teacher forcing.
 """
 
 import csv
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,6 +26,7 @@ from nmt.data.reading import Pair
 from nmt.data.tables import Dialect, find_dialect
 from nmt.decoding.ensemble import Member
 from nmt.errors import ConfigError, DataError
+from nmt.extras.init.pairs import read_pairs
 from nmt.extras.neighbors.datastore import KEYS_FILE, Datastore, load_keys, read_keys
 from nmt.extras.neighbors.keys import NeighborsConfig
 from nmt.files import is_as_written, warn_if_changed, write_recorded
@@ -41,6 +43,7 @@ MAX_BYTES = 1 << 30
 # With a feature; more frequent features are not used: they say little and take the most time.
 MAX_SENTENCES = 1 << 14
 MAX_KEYS = 32  # nearest keys of a step; farther ones have hardly any weight
+MAX_REMEMBERED = 1 << 17  # keys that are not stored: 256 MB, of 512 numbers each
 # For smaller values of `decoding.neighbors.distance`, stored keys are rounded too much.
 MIN_STORED_DISTANCE = 1e-3
 # Of the softmax over the nearest keys, as a share of `decoding.neighbors.distance`.
@@ -87,23 +90,31 @@ def wrap(members: Sequence[Member], run: Path, config: Config) -> Sequence[Membe
     """The members with similar pairs to look at, if `decoding.neighbors` is set.
 
     Raises:
-        ConfigError: the run has no pairs.
-        DataError: the pairs are damaged. CheckpointError: their keys are.
+        ConfigError: the run has no pairs, or it is not said at how many of a memory to look.
+        DataError: the pairs are damaged, or cannot be read. CheckpointError: their keys are.
     """
     options, path = key_of(config.decoding, "neighbors", NeighborsConfig), run / NEIGHBORS_FILE
     if not options.pairs:
+        if options.memory is not None:
+            raise ConfigError(
+                "decoding.neighbors.memory needs decoding.neighbors.pairs, such as 16"
+            )
         return members
-    if not path.exists():
+    texts, stored = Counter[Pair](), None
+    if options.memory is not None:
+        texts.update(
+            read_pairs(options.memory, (config.data.src_language, config.data.tgt_language))
+        )
+    elif not path.exists():
         raise ConfigError(
             f"decoding.neighbors.pairs: {options.pairs} needs the training pairs in the run; "
             f"`nmt neighbors {run}` stores them"
         )
-    vocabularies = load_vocabularies(run)
-    stored = None
-    if options.distance >= MIN_STORED_DISTANCE:
+    elif options.distance >= MIN_STORED_DISTANCE:
         stored = load_keys(run / KEYS_FILE, members[0].trained, path)
+    vocabularies = load_vocabularies(run)
     pairs, datastore = stored or (
-        encode_pairs(load_pairs(path), load_tokenizers(run, config), vocabularies),
+        encode_pairs([*texts] or load_pairs(path), load_tokenizers(run, config), vocabularies),
         None,
     )
     similar = SimilarSentences(pairs.src, len(vocabularies[0]))
@@ -112,7 +123,9 @@ def wrap(members: Sequence[Member], run: Path, config: Config) -> Sequence[Membe
         assert isinstance(member.model, Seq2Seq)
         # The run has the keys of its own model alone.
         stored_keys = datastore if member is members[0] else None
-        model = NeighborModel(member.trained, member.model, pairs, similar, options, stored_keys)
+        model = NeighborModel(
+            member.trained, member.model, pairs, similar, options, stored_keys, texts
+        )
         wrapped.append(Member(member.trained, model))
     return wrapped
 
@@ -249,7 +262,8 @@ class NeighborModel(TranslationModel):
     Args:
         model: the trained model, which makes the keys. fast_model: its form for search.
         pairs: to look for similar pairs in, as ids. similar: finds their sources.
-        datastore: of all pairs; None: it is made for each batch.
+        datastore: of all pairs; None: the keys are made when they are needed.
+        texts: the pairs in their order, and how often a user's memory has each.
     """
 
     def __init__(
@@ -260,11 +274,13 @@ class NeighborModel(TranslationModel):
         similar: SimilarSentences,
         options: NeighborsConfig,
         datastore: Datastore | None = None,
+        texts: Counter[Pair] | None = None,
     ) -> None:
         super().__init__()
         self.model, self.fast_model = model, fast_model
         self.pairs, self.similar, self.options = pairs, similar, options
-        self.datastore = datastore
+        self.datastore, self.texts = datastore, texts or Counter()
+        self._known = dict[int, Tensor]()  # keys of pairs
         self.vector_size = model.decoder.readout.output_size
 
     @property
@@ -280,9 +296,7 @@ class NeighborModel(TranslationModel):
         datastore = self.datastore
         if datastore is None:
             pairs = np.unique(np.append(np.concatenate(found), 0))  # one at least
-            datastore = Datastore.of(
-                self.model, self.pairs.selection([(pair, pair + 1) for pair in pairs])
-            )
+            datastore = self._datastore(pairs.tolist())
             found = [np.searchsorted(pairs, some) for some in found]
         rows = [datastore.rows(some) for some in found]
         n_keys = max(MAX_KEYS, *map(len, rows))
@@ -298,6 +312,21 @@ class NeighborModel(TranslationModel):
             datastore.values[padded].to(src.device),
             datastore.projection.to(src.device),
         )
+
+    def _datastore(self, pairs: Sequence[int]) -> Datastore:
+        """Of some pairs. Their keys are remembered: similar sentences have similar pairs."""
+        known = self._known  # another thread may replace it
+        new = [pair for pair in pairs if pair not in known] or [0]  # one at least
+        made = Datastore.of(self.model, self._selection(new))
+        if sum(map(len, known.values())) > MAX_REMEMBERED:
+            known = {pair: known[pair] for pair in pairs if pair in known}
+        known = known | {pair: made.keys[made.rows([row])] for row, pair in enumerate(new)}
+        self._known = known
+        keys = torch.cat([*(known[pair] for pair in pairs), made.keys[-1:]])
+        return Datastore(self._selection(pairs).tgt, keys, made.projection)
+
+    def _selection(self, pairs: Iterable[int]) -> Corpus:
+        return self.pairs.selection([(pair, pair + 1) for pair in pairs])
 
     def start(self, memory: NeighborMemory) -> Any:
         return self.fast_model.start(memory.memory)

@@ -1,22 +1,21 @@
 """The option of `nmt translate` for a translation memory."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.commands.options import Document, OutputOptions
+from nmt.commands.options import Extension, OutputOptions
 
 if TYPE_CHECKING:
     from nmt.decoding.translator import Translator
-    from nmt.run.load import WrapFn
 
 
 @dataclass(frozen=True)
-class MemoryOptions:
+class MemoryOptions(Extension):
     """Which memory to use: a field for each option."""
 
     memory: Annotated[
@@ -28,28 +27,28 @@ class MemoryOptions:
         ),
     ] = None
 
+    @property
+    def overrides(self) -> Sequence[str]:
+        """The model looks at the pairs of the memory, with a weight that suits most of them."""
+        if self.memory is None:
+            return ()
+        values = {
+            "memory": json.dumps(str(self.memory), ensure_ascii=False),
+            "pairs": 16,
+            "weight": 0.8,
+        }
+        return [f"decoding.neighbors.{key}={value}" for key, value in values.items()]
+
     def check(self, options: OutputOptions) -> None:
         """Raises: typer.BadParameter if options do not go together."""
         if self.memory is not None and options.score:
             raise typer.BadParameter("--score does not search; remove --memory")
 
-    def open(self, options: OutputOptions) -> Document | None:
-        """None: texts are lines."""
-        return None
-
-    def instead(self) -> "Mapping[WrapFn, WrapFn]":
-        """The model looks at the pairs of the memory, and not at those of the run."""
-        if self.memory is None:
-            return {}
-        from nmt.extras.neighbors.memory import wrap_with
-        from nmt.extras.neighbors.model import wrap
-
-        return {wrap: partial(wrap_with, self.memory)}
-
     def wrap(self, translator: "Translator") -> "Translator":
         """A translator that knows the exact matches."""
-        if self.memory is None:
-            return translator
+        from nmt.config.section import key_of
+        from nmt.extras.neighbors.keys import NeighborsConfig
         from nmt.extras.neighbors.memory import MemoryTranslator
 
-        return MemoryTranslator(translator)
+        memory = key_of(translator.options, "neighbors", NeighborsConfig).memory
+        return translator if memory is None else MemoryTranslator(translator)

@@ -103,7 +103,7 @@ def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:
         BEST_FILE: json.dumps(pointer_to(checkpoint.name), indent=2).encode(),
     }
     try:
-        neighbors = [run / NEIGHBORS_FILE, *run.glob(KEYS_FILE)] if uses_neighbors(run) else []
+        neighbors = [*run.glob(NEIGHBORS_FILE), *run.glob(KEYS_FILE)] if uses_neighbors(run) else []
         for file in (*run_files(run), *neighbors):
             members[file.relative_to(run).as_posix()] = file.read_bytes()
         for file in (checkpoint / name for name in CHECKPOINT_FILES):

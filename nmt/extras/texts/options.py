@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.commands.options import Document, OutputOptions
+from nmt.commands.options import Extension, OutputOptions
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TextOptions:
+class TextOptions(Extension):
     """How to treat texts: a field for each option."""
 
     no_split: Annotated[
@@ -71,10 +71,6 @@ class TextOptions:
                 raise typer.BadParameter(
                     f"--keep {pattern!r}: no regular expression ({error})"
                 ) from None
-
-    def open(self, options: OutputOptions) -> Document | None:
-        """None: texts are lines."""
-        return None
 
     def wrap(self, translator: "Translator") -> "Translator":
         """A translator of texts.

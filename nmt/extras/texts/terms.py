@@ -169,7 +169,7 @@ def _biased(
 ) -> TranslationModel | None:
     """A copy of a model whose lexical bias knows the terms; it shares everything else.
 
-    None if it has no lexical bias, or is wrapped by an extra.
+    None if it has no lexical bias, or chooses the words that it knows.
     """
     if model.choose_words is not None:
         return None
@@ -178,7 +178,14 @@ def _biased(
         if not any(members):
             return None
         return Ensemble([new or old for new, old in zip(members, model.members, strict=True)])
-    if not isinstance(model, Seq2Seq) or model.lexical_bias is None:
+    if not isinstance(model, Seq2Seq):
+        parts = {
+            name: biased
+            for name, part in model._modules.items()
+            if isinstance(part, TranslationModel) and (biased := _biased(part, sentences, weight))
+        }
+        return replace_submodules(model, **parts) if parts else None
+    if model.lexical_bias is None:
         return None
     return replace_submodules(model, lexical_bias=TermBias(model.lexical_bias, sentences, weight))
 

@@ -7,14 +7,22 @@ from typing import Any
 
 import pytest
 
+from nmt.data.corpus import Corpus
 from nmt.decoding.translator import Translation
+from nmt.extras.neighbors.keys import NeighborsConfig
+from nmt.extras.neighbors.model import NeighborModel, SimilarSentences
+from nmt.extras.texts.glossary import Glossary
 from nmt.extras.texts.marked import Mark, Marked
 from nmt.extras.texts.translator import Settings, TextTranslator
+from nmt.model.seq2seq import Seq2Seq
 from tests import toy
 from tests.conftest import Run
 from tests.extras.texts.fakes import FakeTranslator
+from tests.extras.texts.test_glossary import TEXTS, dictionary_translator, with_model
+from tests.extras.texts.test_glossary import translate as terms
 
 Translate = Callable[..., list[dict[str, Any]]]
+SIMILAR = "The dog sees the dog"  # to pairs of the memory
 
 
 class Knowing(FakeTranslator):
@@ -45,15 +53,20 @@ def test_sentences_of_a_text_are_known_only_as_they_stand() -> None:
 
 
 @pytest.fixture
-def translate(folder: Path, tmp_path: Path, nmt: Run) -> Translate:
-    """JSON for each text, with a memory."""
+def memory(tmp_path: Path) -> Path:
+    """With a name that YAML and the shell read otherwise."""
     pairs = [
         *toy.sentence_pairs()[:40],
         ("The dog {x}, THE <b>5</b> dogs.  Yes.", "Hunde."),
         ("The man.", "Der Kerl."),
         *[("The man.", "Der Mann.")] * 2,
     ]
-    memory = toy.write_table(tmp_path / "memory.tsv", pairs)
+    return toy.write_table(tmp_path / "it's a = #1: [ä😀] memory.tsv", pairs)
+
+
+@pytest.fixture
+def translate(folder: Path, memory: Path, nmt: Run) -> Translate:
+    """JSON for each text, with a memory."""
 
     def run(*arguments: str) -> list[dict[str, Any]]:
         command = ("translate", "--run", folder / "run", "--memory", memory, "--json")
@@ -75,7 +88,7 @@ def test_exact_matches(translate: Translate) -> None:
 
 
 def test_similar_pairs_change_the_translation_and_are_named(translate: Translate) -> None:
-    (found,) = translate("The dog sees the dog")
+    (found,) = translate(SIMILAR)
     (same,) = translate("The dog sees the dog.")
     assert same["memory"]["match"] == "exact"
     assert found["memory"]["match"] == "similar"
@@ -94,10 +107,31 @@ def test_without_similar_pairs_nothing_changes(folder: Path, tmp_path: Path, nmt
     assert nmt(*command, "--memory", memory).out == nmt(*command).out
 
 
-def test_the_pairs_are_those_of_the_memory_and_not_of_the_run(translate: Translate) -> None:
-    """The run has none, and the key needs them otherwise."""
-    (found,) = translate("--set", "decoding.neighbors.pairs=2", "The dog sees the dog")
-    assert found["memory"]["match"] == "similar"
+def test_the_option_is_short_for_keys_and_what_a_user_sets_counts_more(
+    folder: Path, memory: Path, translate: Translate, nmt: Run
+) -> None:
+    name = json.dumps(str(memory), ensure_ascii=False)
+    keys = [f"memory={name}", "pairs=16", "weight=0.8"]
+    sets = [word for key in keys for word in ("--set", f"decoding.neighbors.{key}")]
+    command = ("translate", "--run", folder / "run", "--json", SIMILAR, "The man.")
+    assert [*map(json.loads, nmt(*command, *sets).out.splitlines())] == translate(*command[4:])
+    (unweighted,) = translate("--set", "decoding.neighbors.weight=0", SIMILAR)
+    (without, _) = map(json.loads, nmt(*command).out.splitlines())
+    assert unweighted["text"] == without["text"]
+    result = nmt(*command, *sets[:2])
+    message = "nmt: decoding.neighbors.memory needs decoding.neighbors.pairs, such as 16\n"
+    assert (result.status, result.err) == (1, message)
+
+
+def test_terms_bias_a_model_that_looks_at_pairs() -> None:
+    translator = dictionary_translator()
+    model, ids = translator.model, toy.sequences([[4, 5]])
+    assert isinstance(model, Seq2Seq)
+    similar = SimilarSentences(ids, len(translator.src_vocabulary))
+    wrapped = NeighborModel(model, model, Corpus(ids, ids), similar, NeighborsConfig(pairs=1))
+    glossary = Glossary.of({"dog": "Baum"})
+    ((best,),) = terms(glossary, with_model(translator, wrapped.eval()), TEXTS[:1], 1)
+    assert (best.text, best.replaced) == ("Der Baum sieht den König.", ())
 
 
 def test_files_and_options_that_do_not_fit(folder: Path, tmp_path: Path, nmt: Run) -> None:
@@ -106,4 +140,8 @@ def test_files_and_options_that_do_not_fit(folder: Path, tmp_path: Path, nmt: Ru
     toy.write_table(tmp_path / "a.tsv", toy.sentence_pairs())
     assert "--score does not search; remove --memory" in nmt(*command, "--score", "a").err
     result = nmt(*command, "--set", "decoding.shortlist=5", "A dog.")
-    assert (result.status, "shortlist" in result.err) == (1, True)
+    assert result.status == 1
+    assert result.err.endswith(
+        "shortlist=5: decoding.shortlist, decoding.neighbors.pairs: neighbors may need any word; "
+        "set one of them to 0\n"
+    )

@@ -143,6 +143,27 @@ def test_without_weight_far_away_or_without_similar_pairs_it_is_the_model() -> N
         assert best_ids(neighbor_model, sources) == best_ids(model, sources)
 
 
+@pytest.mark.parametrize(("most", "third"), [(1 << 17, 0), (0, 2)])
+def test_keys_are_remembered_up_to_a_bound(
+    monkeypatch: pytest.MonkeyPatch, most: int, third: int
+) -> None:
+    made, keys_of = list[list[int]](), Datastore.of
+
+    def of(model: Seq2Seq, pairs: Corpus) -> Datastore:
+        made.append(pairs.src[0].tolist())
+        return keys_of(model, pairs)
+
+    monkeypatch.setattr(module, "MAX_REMEMBERED", most)
+    model, sources, target = make_model(), [[8, 9], [6, 6], [8, 9]], [5, 5]
+    alone = [score_batch(with_neighbors(model), [each], [target])[0] for each in sources]
+    monkeypatch.setattr(Datastore, "of", of)
+    neighbor_model = with_neighbors(model)
+    again = [score_batch(neighbor_model, [each], [target])[0] for each in sources]
+    for (one, _), (other, _) in zip(again, alone, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+    assert made == [SRC[0], SRC[1], SRC[third]]  # the first pair stands for none
+
+
 def test_the_fast_form_of_the_model_searches() -> None:
     model = make_model().float()
     fast = with_neighbors(model, fast_model=for_search(model))
