@@ -160,7 +160,7 @@ def _check_settings(
     settings = {  # flat, so that differences have names
         "model": [sha256_of(path)[:12] for path in files],
         **{key: getattr(options, key) for key in OUTPUT_KEYS},
-        **{key: str(value) for each in extensions for key, value in vars(each).items()},
+        **{key: _described(value) for each in extensions for key, value in vars(each).items()},
         **{f"decoding.{key}": decoding[key] for key in decoding},
     }
     path = folder / SETTINGS_FILE
@@ -182,6 +182,12 @@ def _check_settings(
             f"{folder}: holds translations with other settings ({'; '.join(changes)}); choose "
             "another folder with -o"
         )
+
+
+def _described(value: Any) -> str:
+    """The value of an option; of a file, also what it holds."""
+    is_file = isinstance(value, Path) and value.is_file()
+    return f"{value} {sha256_of(value)[:12]}" if is_file else str(value)
 
 
 def _record_of(output: Path) -> Path:

@@ -145,7 +145,7 @@ def _inspect_table(path: Path, wanted: Languages | None) -> PairFiles:
     if dialect.n_columns < 2 or dialect.share < 0.9:
         raise DataError(
             f"{path}: no columns found (tried {', '.join(DELIMITERS.values())}); give a table, or "
-            "two files with --data twice"
+            "to `nmt init` two files with --data twice"
         )
 
     def rows() -> Iterator[dict[Key, str]]:

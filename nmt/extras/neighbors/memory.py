@@ -11,6 +11,7 @@ from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.translator import Translation, Translator
 from nmt.extras.neighbors.model import NeighborModel
 from nmt.text.tokenizers import normalize
+from nmt.text.vocabulary import PAD, UNK
 
 MAX_SHOWN = 3  # of the similar pairs
 
@@ -58,7 +59,8 @@ class MemoryTranslator(Translator):
 
     def _judged(self, translation: Translation) -> Translation:
         translation = super()._judged(translation)
-        ids = self.src_vocabulary.ids(translation.src_tokens)
+        # An unknown word is like no other one: no sentence has <pad>.
+        ids = [PAD if i == UNK else i for i in self.src_vocabulary.ids(translation.src_tokens)]
         found = [*zip(*self.similar.rank(ids, MAX_SHOWN), strict=True)]
         if not found:
             return translation

@@ -185,18 +185,21 @@ class TextTranslator(Translator):
         return [results[text] for text in texts]
 
     def _known(self, text: Marked) -> Translated | None:
-        """The translation of a text or sentence that is known as it stands, with what a document
-        has around it. One with markup or line feeds inside is not known.
+        """The translation of a text or sentence that is known as it stands, or without the marks
+        around it: markup, "1. ". One with marks or line feeds inside is not known.
         """
-        outer, size = text.outer(), len(text.outer().text)
-        has_markup = any(0 < mark.position < size for mark in outer.marks)
-        found = self.sentences.known(outer.text)
-        if found is None or has_markup or "\n" in outer.text:
-            return None
-        moved = {0: 0, size: len(found.text)}
-        marks = (replace(mark, position=moved[mark.position]) for mark in outer.marks)
-        marked = Marked(found.text, tuple(marks))
-        return replace(found, source=outer.written, text=marked.written), marked
+        for each in (text.outer(), text):
+            found = self.sentences.known(each.text)
+            if found is None or "\n" in each.text:
+                continue
+            # Between marks, spaces stay.
+            new = each.text.replace(each.text.strip(), found.text) if each.marks else found.text
+            moved = {0: 0, len(each.text): len(new)}
+            if all(mark.position in moved and not mark.covered for mark in each.marks):
+                marks = (replace(mark, position=moved[mark.position]) for mark in each.marks)
+                marked = Marked(new, tuple(marks)).outer()
+                return replace(found, source=each.written, text=marked.written), marked
+        return None
 
     def _parts(self, number: int, text: Marked) -> tuple[list[_Sentence], list[Marked]]:
         """The sentences of a text, and what stands between their translations."""

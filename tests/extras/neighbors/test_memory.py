@@ -1,15 +1,18 @@
 """A user's translation memory: exact matches of texts and sentences, and similar pairs."""
 
 import json
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nmt.data.corpus import Corpus
-from nmt.decoding.translator import Translation
+from nmt.data.corpus import encode_pairs
+from nmt.data.reading import Pair
+from nmt.decoding.translator import Translation, Translator
 from nmt.extras.neighbors.keys import NeighborsConfig
+from nmt.extras.neighbors.memory import MemoryTranslator
 from nmt.extras.neighbors.model import NeighborModel, SimilarSentences
 from nmt.extras.texts.glossary import Glossary
 from nmt.extras.texts.marked import Mark, Marked
@@ -30,7 +33,8 @@ class Knowing(FakeTranslator):
 
     def known(self, text: str) -> Translation | None:
         known = {"The dog.": "Bello!", "The tree": "Der B."}
-        return Translation(text, known[text], is_known=True) if text in known else None
+        target = known.get(text.strip())
+        return Translation(text, target, is_known=True) if target else None
 
 
 def test_documents_keep_what_stands_around_a_known_text() -> None:
@@ -38,18 +42,23 @@ def test_documents_keep_what_stands_around_a_known_text() -> None:
     fake = Knowing(lambda text: [text.upper()])
     translator = TextTranslator.of(fake, Settings())
     inside = Marked("The tree", (Mark(4, "<br/>", "empty"),))
-    found = translator.translate_marked([Marked("The tree", around), inside])
-    assert [marked.written for marked, _ in found] == ["<b>Der B.</b>", "THE <br/>TREE"]
+    before = Marked(" The tree", (Mark(0, "<br/>", "empty"),))
+    found = translator.translate_marked([Marked("The tree", around), inside, before])
+    expected = ["<b>Der B.</b>", "THE <br/>TREE", "<br/> Der B."]
+    assert [marked.written for marked, _ in found] == expected
     assert found[0][1].text == "<b>Der B.</b>"
 
 
-def test_sentences_of_a_text_are_known_only_as_they_stand() -> None:
+def test_sentences_of_a_text_are_known_as_they_stand_but_for_what_is_around_them() -> None:
     fake = Knowing(lambda text: ["..."])
-    texts = ["The dog. A tree sees.", "1. The dog.", "the dog.", "The dog. The dog."]
-    found = TextTranslator.of(fake, Settings()).translate(texts)
-    assert found[0].text == "Bello! ..."
-    assert fake.read == ["A tree sees.", "The dog.", "the dog."]
-    assert [each.is_known for each in found] == [False, False, False, True]
+    texts = ["The dog. A tree sees.", "the dog.", "{x} The dog.", "The dog. The dog."]
+    edges = ["1. The dog.", "<b>The dog.</b>", "😀 The dog.", "The tree:"]
+    found = TextTranslator.of(fake, Settings()).translate([*texts, *edges])
+    assert [each.text for each in found[:1]] == ["Bello! ..."]
+    assert {"A tree sees.", "the dog."} == {text for text in fake.read if "The dog" not in text}
+    assert [each.is_known for each in found] == [*[False] * 3, *[True] * 5]
+    expected = ["1. Bello!", "<b>Bello!</b>", "😀 Bello!", "Der B.:"]
+    assert [each.text for each in found[4:]] == expected
 
 
 @pytest.fixture
@@ -123,15 +132,40 @@ def test_the_option_is_short_for_keys_and_what_a_user_sets_counts_more(
     assert (result.status, result.err) == (1, message)
 
 
-def test_terms_bias_a_model_that_looks_at_pairs() -> None:
+def with_memory(pairs: Sequence[Pair]) -> Translator:
+    """A dictionary that looks at pairs."""
     translator = dictionary_translator()
-    model, ids = translator.model, toy.sequences([[4, 5]])
+    model = translator.model
+    encoded = encode_pairs(pairs, translator.tokenizers, translator.vocabularies)
     assert isinstance(model, Seq2Seq)
-    similar = SimilarSentences(ids, len(translator.src_vocabulary))
-    wrapped = NeighborModel(model, model, Corpus(ids, ids), similar, NeighborsConfig(pairs=1))
-    glossary = Glossary.of({"dog": "Baum"})
-    ((best,),) = terms(glossary, with_model(translator, wrapped.eval()), TEXTS[:1], 1)
+    similar = SimilarSentences(encoded.src, len(translator.src_vocabulary))
+    options, texts = NeighborsConfig(pairs=1), Counter(pairs)
+    wrapped = NeighborModel(model, model, encoded, similar, options, texts=texts)
+    return MemoryTranslator(with_model(translator, wrapped.eval()))
+
+
+def test_terms_bias_a_model_that_looks_at_pairs() -> None:
+    translator, glossary = with_memory([("Good evening.", "Abend.")]), Glossary.of({"dog": "Baum"})
+    ((best,),) = terms(glossary, translator, TEXTS[:1], 1)
     assert (best.text, best.replaced) == ("Der Baum sieht den König.", ())
+
+
+def test_unknown_words_are_not_similar() -> None:
+    translator = with_memory([("Supper", "Abendbrot"), ("The king", "Der König")])
+    assert [each.facts for each in translator.translate(["Breakfast"])] == [{}]
+
+
+def test_a_folder_of_translations_belongs_to_what_the_memory_holds(
+    folder: Path, memory: Path, tmp_path: Path, nmt: Run
+) -> None:
+    (tmp_path / "a.txt").write_text("The man.\n", encoding="utf-8")
+    paths = ("--file", tmp_path / "a.txt", "-o", tmp_path / "out")
+    command = ("translate-files", "--run", folder / "run", "--memory", memory, *paths)
+    assert nmt(*command).status == 0
+    with memory.open("a", encoding="utf-8") as file:
+        file.write("A pair.\tEin Paar.\n")
+    result = nmt(*command)
+    assert (result.status, "other settings (memory was " in result.err) == (1, True)
 
 
 def test_files_and_options_that_do_not_fit(folder: Path, tmp_path: Path, nmt: Run) -> None:
