@@ -5,10 +5,10 @@ taught (Wortsman et al. 2022, arXiv 2109.01903): w = base + share * (trained - b
 """
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple, Self
 
 import torch
 
@@ -16,6 +16,7 @@ from nmt.config.schema import Config
 from nmt.data.corpus import read_sentences
 from nmt.decoding.fast import for_search
 from nmt.decoding.translator import Translator
+from nmt.errors import DataError
 from nmt.evaluation.results import EvaluationSet
 from nmt.evaluation.scores import (
     SEED,
@@ -36,6 +37,36 @@ N_RESAMPLES = 1000
 # By the name of the set.
 Outputs = Mapping[str, Sequence[str]]
 Scores = Mapping[str, float]
+
+
+class Estimate(NamedTuple):
+    """A figure, and its 95 % interval by bootstrap."""
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, value: float, samples: Sequence[float]) -> Self:
+        ordered, n_cut = sorted(map(float, samples)), len(samples) // 40
+        return cls(value, ordered[n_cut], ordered[-1 - n_cut])
+
+    def text(self, sign: str = "") -> str:
+        """For a table. sign: "+" to show it."""
+        return f"{self.value:{sign}.1f} [{self.low:{sign}.1f}, {self.high:{sign}.1f}]"
+
+
+class Change(NamedTuple):
+    """A score of a set of n sentences before and after. The interval of the difference is that of
+    paired samples (Koehn 2004).
+    """
+
+    name: str
+    n: int
+    metric: str
+    before: Estimate
+    after: Estimate
+    difference: Estimate
 
 
 @dataclass(frozen=True)
@@ -82,22 +113,49 @@ class Sets:
         chosen = build_metric(metric, lowercase=lowercase, tokenizer=tokenizer)
         return collect_statistics(chosen, outputs[name], references)
 
-    def table(self, before: Outputs, after: Outputs) -> Table:
-        """Scores before and after, and the difference, with 95 % intervals by bootstrap; that of
-        the difference is of paired samples (Koehn 2004).
-        """
-        rows = []
+    def changes(self, before: Outputs, after: Outputs) -> list[Change]:
+        """The BLEU and chrF of each set."""
+        found = []
         for name, text in self.sets.items():
             for metric in ("BLEU", "chrF"):
                 old, new = (self.statistics(metric, name, each) for each in (before, after))
                 samples = [each.bootstrap_scores(N_RESAMPLES, SEED) for each in (old, new)]
-                changes = [later - earlier for earlier, later in zip(*samples, strict=True)]
-                values = (old.score, samples[0], ""), (new.score, samples[1], "")
-                change = new.score - old.score, changes, "+"
-                cells = [_with_interval(*each) for each in (*values, change)]
-                rows.append((f"{name}, {len(text):,} pairs", metric, *cells))
-        columns = ("test set", "metric", "before", "after", "change")
-        return Table("adaptation", "", columns, rows)
+                differences = [b - a for a, b in zip(*samples, strict=True)]
+                found.append(
+                    Change(
+                        name,
+                        len(text),
+                        metric,
+                        Estimate.of(old.score, samples[0]),
+                        Estimate.of(new.score, samples[1]),
+                        Estimate.of(new.score - old.score, differences),
+                    )
+                )
+        return found
+
+
+def change_table(changes: Sequence[Change]) -> Table:
+    """A row for each score."""
+    rows = [
+        (
+            f"{each.name}, {each.n:,} pairs",
+            each.metric,
+            each.before.text(),
+            each.after.text(),
+            each.difference.text("+"),
+        )
+        for each in changes
+    ]
+    return Table("adaptation", "", ("test set", "metric", "before", "after", "change"), rows)
+
+
+def remarks(changes: Sequence[Change], max_loss: float) -> Iterator[str]:
+    """What the choice on dev sets promised, and the test sets do not show."""
+    differences = {each.name: each.difference for each in changes if each.metric == "BLEU"}
+    if differences[MEMORY].low <= 0:
+        yield "the gain on the memory's test set may be chance: its interval has 0"
+    if differences[GENERAL].value < -max_loss:
+        yield f"on the general test set, the loss is larger than --max-loss {max_loss:g}"
 
 
 def between(base: Seq2Seq, trained: Seq2Seq, share: float) -> Seq2Seq:
@@ -122,19 +180,25 @@ def search(measure: Callable[[float], Scores], least: float) -> dict[float, Scor
     return results
 
 
-def best_share(results: Mapping[float, Scores], base: Scores, max_loss: float) -> float | None:
+def best_share(results: Mapping[float, Scores], base: Scores, max_loss: float) -> float:
     """The share with the best score of the memory, above that of the base, among those whose
-    general score is at most `max_loss` lower; None if there is none.
+    general score is at most `max_loss` lower.
+
+    Raises:
+        DataError: there is none.
     """
-    fitting = [
-        share
+    losses = {
+        share: base[GENERAL] - bleu[GENERAL]
         for share, bleu in results.items()
-        if bleu[GENERAL] >= base[GENERAL] - max_loss and bleu[MEMORY] > base[MEMORY]
-    ]
-    return max(fitting, key=lambda share: results[share][MEMORY], default=None)
-
-
-def _with_interval(value: float, samples: Sequence[Any], sign: str) -> str:
-    ordered, n_cut = sorted(map(float, samples)), len(samples) // 40
-    low, high = ordered[n_cut], ordered[-1 - n_cut]
-    return f"{value:{sign}.1f} [{low:{sign}.1f}, {high:{sign}.1f}]"
+        if bleu[MEMORY] > base[MEMORY]
+    }
+    fitting = [share for share, loss in losses.items() if loss <= max_loss]
+    if not fitting:
+        advice = "name more pairs"
+        if losses:
+            advice = f"the least loss was {min(losses.values()):.2f}, so allow more with --max-loss"
+        raise DataError(
+            f"no weights gain BLEU on the memory and lose at most {max_loss:g} on general pairs, "
+            f"so nothing was written; {advice}"
+        )
+    return max(fitting, key=lambda share: results[share][MEMORY])

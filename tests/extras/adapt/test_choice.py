@@ -2,11 +2,21 @@
 
 from pathlib import Path
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.extras.adapt.choice import Scores, best_share, between, search
+from nmt.errors import DataError
+from nmt.extras.adapt.choice import (
+    Change,
+    Estimate,
+    Scores,
+    best_share,
+    between,
+    remarks,
+    search,
+)
 from nmt.run.folder import find_checkpoint
 from nmt.run.load import load_model
 
@@ -36,8 +46,10 @@ def test_the_best_score_of_the_memory_within_the_loss() -> None:
 
 
 def test_nothing_within_the_loss_or_nothing_gained() -> None:
-    assert best_share(results((29.9, 20.0), (29.95, 15.0)), BASE, max_loss=0) is None
-    assert best_share(results((30.0, 10.0), (31.0, 9.0)), BASE, max_loss=1) is None
+    with pytest.raises(DataError, match=r"the least loss was 0\.05, so allow more"):
+        best_share(results((29.9, 20.0), (29.95, 15.0)), BASE, max_loss=0)
+    with pytest.raises(DataError, match="nothing was written; name more pairs"):
+        best_share(results((30.0, 10.0), (31.0, 9.0)), BASE, max_loss=1)
 
 
 scores = st.floats(0, 100)
@@ -46,13 +58,28 @@ scores = st.floats(0, 100)
 @given(st.lists(st.tuples(scores, scores), min_size=1, max_size=5), scores)
 def test_no_chosen_share_breaks_a_promise(pairs: list[tuple[float, float]], loss: float) -> None:
     measured = results(*pairs)
-    share = best_share(measured, BASE, loss)
-    fitting = [
-        each["memory"]
-        for each in measured.values()
-        if each["general"] >= 30 - loss and each["memory"] > 10
+    fitting = [memory for general, memory in pairs if 30 - general <= loss and memory > 10]
+    if fitting:
+        assert measured[best_share(measured, BASE, loss)]["memory"] == max(fitting)
+    else:
+        with pytest.raises(DataError):
+            best_share(measured, BASE, loss)
+
+
+def test_what_the_test_sets_do_not_show_is_said() -> None:
+    def changes(general: float, low: float) -> list[Change]:
+        zero = Estimate(0, 0, 0)
+        return [
+            Change("general", 9, "BLEU", zero, zero, Estimate(general, general - 1, general + 1)),
+            Change("memory", 9, "BLEU", zero, zero, Estimate(low + 1, low, low + 2)),
+        ]
+
+    assert [*remarks(changes(-0.9, 0.1), 1)] == []
+    loss, gain = remarks(changes(-1.1, -0.1), 1), "the gain on the memory's test set may be chance"
+    assert [text.partition(":")[0] for text in loss] == [
+        gain,
+        "on the general test set, the loss is larger than --max-loss 1",
     ]
-    assert fitting == [] if share is None else measured[share]["memory"] == max(fitting)
 
 
 def test_weights_between_base_and_trained(folder: Path) -> None:
