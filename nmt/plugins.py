@@ -72,6 +72,7 @@ class Extra:
         rows: by table of nmt/config/parts.py, further rows.
         rules: `rules(config)` yields a `Problem` for each rule between keys that is broken.
         wrap: `wrap(members, run, config)` returns the models that take the place of the members.
+        translator: `translator(translator)` returns what takes its place.
         rank: `rank(config, device)` returns a function from translations to translations, or None.
         words: `words(run, config)` returns translations of words for <unk>, or None.
         confidence: `confidence(run, config)` returns a function from a translation to the
@@ -93,6 +94,7 @@ class Extra:
     rows: Mapping[str, Mapping[str, Part]] = field(default_factory=dict)
     rules: str | None = None
     wrap: str | None = None
+    translator: str | None = None
     rank: str | None = None
     words: str | None = None
     confidence: str | None = None

@@ -169,7 +169,7 @@ def build_translator(
         rankers: list[Ranker | None] = [rank(config, device) for rank in hooks("rank", config)]
         parts = [member.model for member in loaded]
         model = parts[0] if len(parts) == 1 else Ensemble(parts)
-        return Translator(
+        translator = Translator(
             model.eval(),
             tokenizers=load_tokenizers(run, config),
             vocabularies=load_vocabularies(run),
@@ -178,6 +178,9 @@ def build_translator(
             confidence=_of_run("confidence", run, config),
             rankers=[ranker for ranker in rankers if ranker is not None],
         )
+        for replaced in hooks("translator", config):
+            translator = replaced(translator)
+        return translator
 
 
 def _of_run(hook: str, run: Path, config: Config) -> Any:

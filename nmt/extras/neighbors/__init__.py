@@ -15,6 +15,7 @@ EXTRA = Extra(
     },
     keys={"decoding": "nmt.extras.neighbors.keys:DecodingKeys"},
     wrap="nmt.extras.neighbors.model:wrap",
+    translator="nmt.extras.neighbors.memory:with_memory",
     translate="nmt.extras.neighbors.options:MemoryOptions",
     files="nmt.extras.neighbors.model:files",
     run_files=("neighbors.tsv", "neighbors.safetensors"),

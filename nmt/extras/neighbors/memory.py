@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from nmt.data.reading import Pair
-from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.translator import Translation, Translator
 from nmt.extras.neighbors.model import NeighborModel
 from nmt.text.tokenizers import normalize
@@ -16,12 +15,18 @@ from nmt.text.vocabulary import PAD, UNK
 MAX_SHOWN = 3  # of the similar pairs
 
 
+def with_memory(translator: Translator) -> Translator:
+    """A translator that knows the memory at which its model looks, if it looks at one."""
+    models = [each for each in translator.model.modules() if isinstance(each, NeighborModel)]
+    return MemoryTranslator(translator, models[0]) if models[0].texts else translator
+
+
 class MemoryTranslator(Translator):
     """A translator that knows the texts of the memory at which its model looks, and names the
     similar pairs.
     """
 
-    def __init__(self, translator: Translator) -> None:
+    def __init__(self, translator: Translator, model: NeighborModel) -> None:
         super().__init__(
             translator.model,
             tokenizers=translator.tokenizers,
@@ -31,8 +36,6 @@ class MemoryTranslator(Translator):
             rankers=translator.rankers,
             confidence=translator.confidence,
         )
-        model = self.model.members[0] if isinstance(self.model, Ensemble) else self.model
-        assert isinstance(model, NeighborModel)
         self.pairs, self.similar = [*model.texts], model.similar
         self.exact = dict[str, str]()  # of several translations the most frequent, then the first
         for (src, tgt), _ in model.texts.most_common():

@@ -4,14 +4,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from nmt.commands.options import Extension, OutputOptions
-
-if TYPE_CHECKING:
-    from nmt.decoding.translator import Translator
 
 
 @dataclass(frozen=True)
@@ -43,12 +40,3 @@ class MemoryOptions(Extension):
         """Raises: typer.BadParameter if options do not go together."""
         if self.memory is not None and options.score:
             raise typer.BadParameter("--score does not search; remove --memory")
-
-    def wrap(self, translator: "Translator") -> "Translator":
-        """A translator that knows the exact matches."""
-        from nmt.config.section import key_of
-        from nmt.extras.neighbors.keys import NeighborsConfig
-        from nmt.extras.neighbors.memory import MemoryTranslator
-
-        memory = key_of(translator.options, "neighbors", NeighborsConfig).memory
-        return translator if memory is None else MemoryTranslator(translator)

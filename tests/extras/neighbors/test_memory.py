@@ -12,7 +12,7 @@ from nmt.data.corpus import encode_pairs
 from nmt.data.reading import Pair
 from nmt.decoding.translator import Translation, Translator
 from nmt.extras.neighbors.keys import NeighborsConfig
-from nmt.extras.neighbors.memory import MemoryTranslator
+from nmt.extras.neighbors.memory import with_memory
 from nmt.extras.neighbors.model import NeighborModel, SimilarSentences
 from nmt.extras.texts.glossary import Glossary
 from nmt.extras.texts.marked import Mark, Marked
@@ -132,7 +132,7 @@ def test_the_option_is_short_for_keys_and_what_a_user_sets_counts_more(
     assert (result.status, result.err) == (1, message)
 
 
-def with_memory(pairs: Sequence[Pair]) -> Translator:
+def dictionary_with(pairs: Sequence[Pair]) -> Translator:
     """A dictionary that looks at pairs."""
     translator = dictionary_translator()
     model = translator.model
@@ -141,17 +141,20 @@ def with_memory(pairs: Sequence[Pair]) -> Translator:
     similar = SimilarSentences(encoded.src, len(translator.src_vocabulary))
     options, texts = NeighborsConfig(pairs=1), Counter(pairs)
     wrapped = NeighborModel(model, model, encoded, similar, options, texts=texts)
-    return MemoryTranslator(with_model(translator, wrapped.eval()))
+    return with_memory(with_model(translator, wrapped.eval()))
 
 
 def test_terms_bias_a_model_that_looks_at_pairs() -> None:
-    translator, glossary = with_memory([("Good evening.", "Abend.")]), Glossary.of({"dog": "Baum"})
+    translator, glossary = (
+        dictionary_with([("Good evening.", "Abend.")]),
+        Glossary.of({"dog": "Baum"}),
+    )
     ((best,),) = terms(glossary, translator, TEXTS[:1], 1)
     assert (best.text, best.replaced) == ("Der Baum sieht den König.", ())
 
 
 def test_unknown_words_are_not_similar() -> None:
-    translator = with_memory([("Supper", "Abendbrot"), ("The king", "Der König")])
+    translator = dictionary_with([("Supper", "Abendbrot"), ("The king", "Der König")])
     assert [each.facts for each in translator.translate(["Breakfast"])] == [{}]
 
 
