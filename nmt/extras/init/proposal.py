@@ -160,6 +160,7 @@ def propose_fine_tuning(
         },
         "training": {
             **kept,
+            "precision": "auto",  # the run has what was faster elsewhere
             "start_from": run,
             "epochs": 10_000,
             "max_steps": steps,
