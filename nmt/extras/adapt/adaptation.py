@@ -5,7 +5,6 @@ import sys
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,14 @@ from nmt.commands import train as command_train
 from nmt.config.load import config_from_dict, load_config
 from nmt.config.parts import DeviceName
 from nmt.config.schema import Config, SourceConfig
-from nmt.data.manifest import MANIFEST
+from nmt.data.manifest import MANIFEST, load_manifest
 from nmt.data.splitting import TooFewPairsError
 from nmt.device import set_up_device
 from nmt.errors import ConfigError, DataError, NmtError, TrainingError
 from nmt.extras.adapt.choice import (
     GENERAL,
     MEMORY,
+    NothingGainedError,
     Scores,
     Sets,
     best_share,
@@ -46,8 +46,8 @@ from nmt.run.folder import (
     create_run,
     find_checkpoint,
     find_run,
-    holds_run,
     load_run_config,
+    lock_run,
     open_checkpoints,
 )
 from nmt.run.journal import Journal
@@ -80,13 +80,32 @@ class Task:
             print(text, flush=True)
 
 
+@dataclass(frozen=True)
+class Work:
+    """An adaptation that goes on.
+
+    Attributes:
+        output: the run to write. unfinished: the folder of the training.
+        is_begun: whether an earlier call was interrupted.
+        made: folders that do not stay if it ends without a run.
+    """
+
+    task: Task
+    base: Path
+    output: Path
+    unfinished: Path
+    is_begun: bool
+    made: list[Path]
+
+
 def adapt(run: Path, task: Task) -> None:
     """Write the adapted run, and print what it gains and costs. Called again after an interruption,
     it continues, and ends with the same run.
 
     Raises:
-        ConfigError: the run folder to write exists.
-        NmtError: the run or the pairs cannot be used, or nothing is gained within `max_loss`.
+        ConfigError: the run folder to write exists, or an interrupted call had other options.
+        NothingGainedError: no weights gain anything within `max_loss`.
+        NmtError: the run or the pairs cannot be used.
     """
     run = find_run(run)
     base = find_base(run)
@@ -94,21 +113,24 @@ def adapt(run: Path, task: Task) -> None:
         task.say(f"{run} is adapted from {base}; this starts there too, with these pairs alone")
     memory = task.memory[0].name.partition(".")[0]
     output = task.output or RUNS_FOLDER / f"{base.resolve().name}-{memory}"
-    if output.exists():
-        raise ConfigError(f"{output}: exists already; name another run with -o")
     unfinished = output.parent / f".{output.name}.adapting"
-    made, is_begun = [unfinished], unfinished.exists()
-    unfinished.mkdir(parents=True, exist_ok=True)
-    try:
-        general = _general_pairs(base, output.name, task, made, is_begun=is_begun)
-        config = _configure(base, general, output.name, task)
-        config = _prepare(config, made, task, is_begun=is_begun)
-        _train(config, unfinished, task)
-        _choose(config, base, general, unfinished, output, task)
-    except (ConfigError, DataError):
-        _delete(made)
-        raise
-    _delete([unfinished])
+    with lock_run(output):
+        if output.exists():
+            raise ConfigError(f"{output}: exists already; name another run with -o")
+        is_begun = unfinished.exists()
+        work = Work(task, base, output, unfinished, is_begun, [unfinished])
+        unfinished.mkdir(exist_ok=True)
+        try:
+            general = _general_pairs(work)
+            config = _prepare(_configure(work, general), work)
+            _train(config, work)
+            _choose(config, general, work)
+        except (ConfigError, DataError) as error:
+            # What an interrupted call has left is not lost by a wrong option of this one.
+            if not is_begun or isinstance(error, NothingGainedError):
+                _delete(work.made)
+            raise
+        _delete([unfinished])
 
 
 def _delete(folders: Sequence[Path]) -> None:
@@ -129,12 +151,13 @@ def find_base(run: Path) -> Path:
     return next(ancestors(run))
 
 
-def _general_pairs(base: Path, name: str, task: Task, made: list[Path], *, is_begun: bool) -> Path:
+def _general_pairs(work: Work) -> Path:
     """The folder of prepared data with general pairs, which a file may have to become first.
 
     Raises:
         DataError: there are none.
     """
+    base, task = work.base, work.task
     parent = load_run_config(base)
     if task.general is None:
         folder = parent.prepared_folder
@@ -149,7 +172,7 @@ def _general_pairs(base: Path, name: str, task: Task, made: list[Path], *, is_be
         return task.general
     source, found = _inspect([task.general], parent)
     values = {
-        "name": f"{name}-{GENERAL}",
+        "name": f"{work.output.name}-{GENERAL}",
         "data": {
             "direction": parent.data.direction,
             "source": source,
@@ -159,8 +182,7 @@ def _general_pairs(base: Path, name: str, task: Task, made: list[Path], *, is_be
         "vocabulary": {"joint": parent.vocabulary.joint, "like": str(base)},
     }
     config = config_from_dict(values)
-    _prepare(config, made, task, is_begun=is_begun)
-    return config.prepared_folder
+    return _prepare(config, work).prepared_folder
 
 
 def _inspect(paths: Sequence[Path], parent: Config) -> tuple[dict[str, Any], Measures]:
@@ -173,10 +195,12 @@ def _inspect(paths: Sequence[Path], parent: Config) -> tuple[dict[str, Any], Mea
     return source, found
 
 
-def _configure(base: Path, general: Path, name: str, task: Task) -> Config:
-    parent = load_run_to_fine_tune(base, None)
-    source, found = _inspect(task.memory, parent)
-    values = propose_fine_tuning(name, source, found, str(base), parent, general, task.mix)
+def _configure(work: Work, general: Path) -> Config:
+    parent, name = load_run_to_fine_tune(work.base, None), work.output.name
+    source, found = _inspect(work.task.memory, parent)
+    values = propose_fine_tuning(
+        name, source, found, str(work.base), parent, general, work.task.mix
+    )
     split = values["data"]["split"]
     split |= {"dev": min(MAX_DEV, split["dev"]), "test": min(MAX_TEST, split["test"])}
     n_steps = min(MAX_STEPS, values["training"]["max_steps"])
@@ -189,40 +213,53 @@ def _configure(base: Path, general: Path, name: str, task: Task) -> Config:
     return config_from_dict(values)
 
 
-def _prepare(config: Config, made: list[Path], task: Task, *, is_begun: bool) -> Config:
-    """Prepare data, or again what an interrupted call may have prepared: the result is the same.
+def _prepare(config: Config, work: Work) -> Config:
+    """Prepare data, unless an interrupted call has done so.
 
     Returns:
         the configuration, with smaller dev and test sets where few pairs are unlike all others.
 
     Raises:
-        ConfigError: the folder exists. DataError: the pairs cannot be used.
+        ConfigError: the folder exists, or an interrupted call had other options or pairs.
+        DataError: the pairs cannot be used.
     """
-    folder = config.prepared_folder
-    if folder.exists() and not is_begun:
+    folder, is_there = config.prepared_folder, config.prepared_folder.exists()
+    if is_there and not work.is_begun:
         raise ConfigError(f"{folder}: exists already; name another run with -o")
-    made.append(folder)
-    progress = False if task.quiet else None
-    try:
-        manifest = prepare.run(config, overwrite=True, progress=progress)
-    except TooFewPairsError:
-        size = config.data.split.dev // 2
-        if size < MIN_HELD_OUT:
+    if is_there:
+        config = _with_split(config, load_manifest(folder)["config"]["data"]["split"]["dev"])
+    work.made.append(folder)
+    while True:
+        try:
+            manifest = prepare.run(config, progress=False if work.task.quiet else None)
+            break
+        except TooFewPairsError:
+            if config.data.split.dev < 2 * MIN_HELD_OUT:
+                raise
+            config = _with_split(config, config.data.split.dev // 2)
+        except DataError:
+            if is_there:
+                raise ConfigError(
+                    f"{work.unfinished}: an interrupted adaptation had other options or pairs; "
+                    f"repeat its command, delete this folder and {folder}, or name another run "
+                    "with -o"
+                ) from None
             raise
-        smaller = [f"data.split.dev={size}", f"data.split.test={size}"]
-        return _prepare(load_config(config, smaller), made, task, is_begun=True)
     counts = ", ".join(f"{part['pairs']:,} for {name}" for name, part in manifest["splits"].items())
-    task.say(f"{folder}: {counts}")
+    work.task.say(f"{folder}: {counts}")
     return config
 
 
-def _train(config: Config, folder: Path, task: Task) -> None:
-    """Train, or continue.
+def _with_split(config: Config, size: int) -> Config:
+    """With dev and test sets of at most this size."""
+    split = config.data.split
+    sizes = {"dev": min(size, split.dev), "test": min(size, split.test)}
+    return load_config(config, [f"data.split.{name}={n}" for name, n in sizes.items()])
 
-    Raises:
-        TrainingError: interrupted.
-    """
-    with Console(config, quiet=task.quiet) as console:
+
+def _train(config: Config, work: Work) -> None:
+    """Train, or continue. Raises: TrainingError: interrupted."""
+    with Console(config, quiet=work.task.quiet) as console:
 
         def listen(event: Event) -> None:
             """What `nmt train` shows, but not which commands come next."""
@@ -230,36 +267,27 @@ def _train(config: Config, folder: Path, task: Task) -> None:
             if not (is_warning or isinstance(event, EndEvent)):
                 console(event)
 
-        train = partial(
-            command_train.run,
-            config,
-            folder,
-            resume=True,
-            device=task.device,
-            quiet=True,  # prints warnings
-            listen=listen,
-        )
         try:
-            try:
-                train()
-            except (ConfigError, DataError):
-                if not holds_run(folder):
-                    raise
-                shutil.rmtree(folder)  # an interrupted call had other options or pairs
-                train()
+            command_train.run(
+                config,
+                work.unfinished,
+                resume=True,
+                device=work.task.device,
+                quiet=True,  # prints warnings
+                listen=listen,
+            )
         except TrainingError as error:
             text = str(error).replace("the command with --resume", "the command")
             raise TrainingError(text) from None
 
 
-def _choose(
-    config: Config, base: Path, general: Path, trained: Path, output: Path, task: Task
-) -> None:
+def _choose(config: Config, general: Path, work: Work) -> None:
     """Choose a share of the way from the base to the trained weights, and write the run.
 
     Raises:
-        DataError: none gains anything within `max_loss`.
+        NothingGainedError: there is none.
     """
+    task, base, trained, output = work.task, work.base, work.unfinished, work.output
     device, folders = set_up_device(task.device), {GENERAL: general, MEMORY: config.prepared_folder}
     checkpoint = open_checkpoints(trained, config).find("last")
     assert checkpoint is not None  # the training is finished

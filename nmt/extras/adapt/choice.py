@@ -39,6 +39,10 @@ Outputs = Mapping[str, Sequence[str]]
 Scores = Mapping[str, float]
 
 
+class NothingGainedError(DataError):
+    """No weights are better on the memory and good enough on general pairs."""
+
+
 class Estimate(NamedTuple):
     """A figure, and its 95 % interval by bootstrap."""
 
@@ -185,7 +189,7 @@ def best_share(results: Mapping[float, Scores], base: Scores, max_loss: float) -
     general score is at most `max_loss` lower.
 
     Raises:
-        DataError: there is none.
+        NothingGainedError: there is none.
     """
     losses = {
         share: base[GENERAL] - bleu[GENERAL]
@@ -197,7 +201,7 @@ def best_share(results: Mapping[float, Scores], base: Scores, max_loss: float) -
         advice = "name more pairs"
         if losses:
             advice = f"the least loss was {min(losses.values()):.2f}, so allow more with --max-loss"
-        raise DataError(
+        raise NothingGainedError(
             f"no weights gain BLEU on the memory and lose at most {max_loss:g} on general pairs, "
             f"so nothing was written; {advice}"
         )

@@ -12,7 +12,7 @@ from nmt.data.manifest import load_manifest
 from nmt.extras.adapt import adaptation
 from nmt.extras.adapt.choice import Sets
 from nmt.extras.init import proposal
-from nmt.run.folder import JOURNAL_FILE, find_checkpoint, load_run_config
+from nmt.run.folder import JOURNAL_FILE, find_checkpoint, load_run_config, lock_run
 from nmt.run.journal import Journal
 from nmt.run.load import load_model
 from tests import toy
@@ -44,8 +44,9 @@ def adapt(nmt: Run, *words: object) -> Result:
 
 
 def left_in(folder: Path) -> set[str]:
-    """The names of all files."""
-    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    """The names of all files, but not of the lock that stays, as with `nmt train`."""
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    return names - {"runs/.mine.lock"}
 
 
 def weights(run: str) -> list[Any]:
@@ -82,21 +83,28 @@ def killed(*_: object, **__: object) -> None:
 def test_an_interrupted_adaptation_ends_with_the_same_run(
     nmt: Run, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is killed as it prepares, trains, chooses and writes; at first with another mix."""
+    """It is killed as it prepares, trains, chooses and writes. Wrong options lose nothing."""
     assert adapt(nmt, "--max-loss", 100).status == 0
     whole = weights("runs/mine")
     shutil.rmtree("runs/mine")
     shutil.rmtree("data/prepared/mine")
-    for place, name, mix in (
-        (adaptation, "_configure", 0.9),
-        (Sets, "translate", 0.9),
-        (train, "run", 0.5),
-        (adaptation, "create_run", 0.5),
+    for place, name in (
+        (adaptation, "_configure"),
+        (train, "run"),
+        (Sets, "translate"),
+        (adaptation, "create_run"),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, killed)
-            assert adapt(nmt, "--max-loss", 100, "--mix", mix).status == 130
-        assert not Path("runs/mine").exists()
+            assert adapt(nmt, "--max-loss", 100).status == 130
+    before = left_in(work)
+    assert (
+        "runs/.mine.adapting: an interrupted adaptation had other" in adapt(nmt, "--mix", 0.9).err
+    )
+    assert "nothing: no such file" in adapt(nmt, "--general", "nothing").err
+    with lock_run(Path("runs/mine")):
+        assert "another training is running in it" in adapt(nmt).err
+    assert left_in(work) == before
     assert adapt(nmt, "--max-loss", 100).status == 0
     assert weights("runs/mine") == whole
 
