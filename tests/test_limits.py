@@ -37,14 +37,14 @@ def n_statements(paths: Iterable[Path]) -> int:
 
 @pytest.mark.parametrize(
     ("pattern", "limit"),
-    [("nmt/**/*.py", 18_440), ("tests/**/*.py", 16_100), ("scripts/**/*.py", 2_800)],
+    [("nmt/**/*.py", 19_125), ("tests/**/*.py", 16_630), ("scripts/**/*.py", 2_800)],
 )
 def test_statements(pattern: str, limit: int) -> None:
     assert n_statements(ROOT.glob(pattern)) <= limit
 
 
 def test_statements_and_files_of_the_core() -> None:
-    assert n_statements(CORE) <= 10_040
+    assert n_statements(CORE) <= 10_150
     assert len([path for path in CORE if path.stat().st_size]) <= 88
     assert len([path for path in (ROOT / "nmt/model").glob("*.py") if path.stat().st_size]) == 9
 
@@ -71,19 +71,19 @@ def n_keys(section: type) -> int:
 
 
 def test_keys_and_rules() -> None:
-    assert n_keys(Config) <= 150
+    assert n_keys(Config) <= 152
     assert len(re.findall("yield Problem", Path(rules.__file__).read_text(encoding="utf-8"))) <= 60
 
 
 def test_commands() -> None:
     shown = {name: row for name, row in all_commands().items() if not row.hidden}
     top = [name for name in shown if " " not in name]
-    assert len([name for name in top if shown[name].place]) <= 13
+    assert len([name for name in top if shown[name].place]) <= 14
     assert [name for name in top if not shown[name].place] == ["runs", "share"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("what", "files", "hops"), [("train", 15, 4), ("translate", 42, 8)])
+@pytest.mark.parametrize(("what", "files", "hops"), [("train", 15, 4), ("translate", 43, 8)])
 def test_files_and_hops(what: str, files: int, hops: int) -> None:
     command = [sys.executable, str(ROOT / "scripts/way.py"), what]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout

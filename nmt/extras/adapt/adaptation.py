@@ -114,9 +114,9 @@ def adapt(run: Path, task: Task) -> None:
     memory = task.memory[0].name.partition(".")[0]
     output = task.output or RUNS_FOLDER / f"{base.resolve().name}-{memory}"
     unfinished = output.parent / f".{output.name}.adapting"
+    if output.exists():
+        raise ConfigError(f"{output}: exists already; name another run with -o")
     with lock_run(output):
-        if output.exists():
-            raise ConfigError(f"{output}: exists already; name another run with -o")
         is_begun = unfinished.exists()
         work = Work(task, base, output, unfinished, is_begun, [unfinished])
         unfinished.mkdir(exist_ok=True)
