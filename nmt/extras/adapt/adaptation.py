@@ -1,5 +1,6 @@
 """`nmt adapt`: prepare the memory and general pairs, train from the base, choose, write the run."""
 
+import re
 import shutil
 import sys
 from collections import deque
@@ -111,7 +112,7 @@ def adapt(run: Path, task: Task) -> None:
     base = find_base(run)
     if base != run:
         task.say(f"{run} is adapted from {base}; this starts there too, with these pairs alone")
-    memory = task.memory[0].name.partition(".")[0]
+    memory = re.sub(r"[^\w-]+", "-", task.memory[0].name.partition(".")[0])
     output = task.output or RUNS_FOLDER / f"{base.resolve().name}-{memory}"
     unfinished = output.parent / f".{output.name}.adapting"
     if output.exists():

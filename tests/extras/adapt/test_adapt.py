@@ -119,12 +119,13 @@ def test_nothing_fits(nmt: Run, work: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_an_adapted_run_is_adapted_again_from_its_base(nmt: Run, work: Path) -> None:
     assert adapt(nmt, "--max-loss", 100).status == 0
-    words = ("adapt", "runs/mine", "--with", "memory.tsv", "--max-loss", 100)
+    Path("memory.tsv").rename("our memory.tsv")
+    words = ("adapt", "runs/mine", "--with", "our memory.tsv", "--max-loss", 100)
     result = nmt(*words)
     assert "runs/mine is adapted from run; this starts there too" in result.out
-    again = Path("runs/run-memory")
+    again = Path("runs/run-our-memory")
     assert load_run_config(again).training.start_from == Path("run")
-    assert weights("runs/run-memory") == weights("runs/mine")
+    assert weights("runs/run-our-memory") == weights("runs/mine")
     shutil.rmtree("run")
     assert "runs/mine: starts from run, which is missing" in nmt(*words, "-o", "runs/x").err
 
