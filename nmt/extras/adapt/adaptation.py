@@ -32,7 +32,12 @@ from nmt.extras.adapt.choice import (
 )
 from nmt.extras.init.inspection import inspect
 from nmt.extras.init.measurement import Measures, measure
-from nmt.extras.init.proposal import load_run_to_fine_tune, propose_fine_tuning
+from nmt.extras.init.proposal import (
+    MIN_PAIRS,
+    check_number,
+    load_run_to_fine_tune,
+    propose_fine_tuning,
+)
 from nmt.extras.texts.calibrate import MAX_AFTER_TRAINING, calibrate
 from nmt.files import explain_write_errors, new_folder
 from nmt.run.checkpoint import step_of
@@ -172,6 +177,7 @@ def _general_pairs(work: Work) -> Path:
     if (task.general / MANIFEST).exists():
         return task.general
     source, found = _inspect([task.general], parent)
+    check_number(found, MIN_PAIRS, "--general")
     values = {
         "name": f"{work.output.name}-{GENERAL}",
         "data": {

@@ -44,7 +44,7 @@ def propose(name: str, direction: str, source: dict[str, Any], found: Measures) 
     Raises:
         DataError: there are too few pairs.
     """
-    _check_number(found, MIN_PAIRS, "training")
+    check_number(found, MIN_PAIRS, "training")
     _, embedding, decoder, tied, subwords, batch, steps, dropout = next(
         sizes for sizes in SIZES if found.n_pairs <= sizes[0]
     )
@@ -125,7 +125,7 @@ def propose_fine_tuning(
     Raises:
         DataError: there are too few pairs.
     """
-    _check_number(found, MIN_FINE_TUNING, "fine-tuning")
+    check_number(found, MIN_FINE_TUNING, "fine-tuning")
     batch = config.training.batch
     n_sentences = batch.size if batch.unit == "sentences" else max(1, batch.size // 25)
     values = config.model_dump(mode="json", exclude_defaults=True)
@@ -203,7 +203,8 @@ def load_run_to_fine_tune(folder: Path, wanted: Languages | None) -> Config:
     return config
 
 
-def _check_number(found: Measures, n_needed: int, purpose: str) -> None:
+def check_number(found: Measures, n_needed: int, purpose: str) -> None:
+    """Raises: DataError if there are fewer pairs than a purpose needs."""
     if found.n_pairs < n_needed:
         plural = "s" * (found.n_pairs != 1)
         different = " different" if found.dropped[DUPLICATE] else ""

@@ -141,6 +141,11 @@ def test_general_pairs_of_a_file(nmt: Run, folder: Path, work: Path) -> None:
         "--general, on which it must not become worse\n"
     )
     assert left_in(work) == before
+    toy.write_table(work / "general.tsv", toy.sentence_pairs()[:199])
+    assert (
+        "general.tsv: has 199 pairs; --general needs at least"
+        in adapt(nmt, "--general", "general.tsv").err
+    )
     toy.write_table(work / "general.tsv", toy.sentence_pairs())
     assert adapt(nmt, "--general", "general.tsv", "--max-loss", 100).status == 0
     assert read_sentences(Path("data/prepared/mine-general"), "dev", "src")
