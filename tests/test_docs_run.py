@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from nmt.config.yaml_text import dump
+from nmt.extras.adapt import adaptation
 from nmt.extras.texts import calibrate
 from tests import toy
 from tests.conftest import Run
@@ -30,7 +31,9 @@ RUNS = (
 )
 OPPOSITE_RUNS = "tatoeba-de-en multi30k-more/students/forward-1"
 # The tests run these, but not the commands that train or download.
-RUNNABLE = r"nmt (?:translate|analyze|evaluate|export|lexicon|neighbors|runs|share bundle|init) "
+RUNNABLE = (
+    r"nmt (?:adapt|translate|analyze|evaluate|export|lexicon|neighbors|runs|share bundle|init) "
+)
 # The Python page has a prefix "Wo".
 PAIRS = [(src, tgt.replace("Ja", "Wo")) for src, tgt in toy.sentence_pairs()]
 SIZES = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 8}}
@@ -74,6 +77,14 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).write_text(content, encoding="utf-8")
     toy.write_table(folder / "pairs.tsv", PAIRS)
     toy.write_table(folder / "field.tsv", toy.sentence_pairs())
+    toy.write_table(folder / "captions.tsv", toy.MEMORY)
+    segment = '<tuv xml:lang="{}"><seg>{}</seg></tuv>'
+    units = (
+        f"<tu>{segment.format('en', src)}{segment.format('de', tgt)}</tu>"
+        for src, tgt in toy.MEMORY
+    )
+    memory = f'<tmx><header srclang="en"/><body>{"".join(units)}</body></tmx>'
+    (folder / "memory.tmx").write_text(memory, encoding="utf-8")
     return folder
 
 
@@ -84,6 +95,7 @@ def test_commands_run(
     """In the order of the page: a command may need what an earlier one has written."""
     monkeypatch.chdir(workplace)
     monkeypatch.setattr(calibrate, "MIN_SENTENCES", 20)
+    monkeypatch.setattr(adaptation, "best_share", lambda *_: 1.0)  # a small model gains nothing
     for _, words in [each for each in COMMANDS if each[0] == page]:
         if re.match(RUNNABLE, " ".join(words) + " "):
             shutil.rmtree("mine", ignore_errors=True)
@@ -103,8 +115,11 @@ def test_json_keys(workplace: Path, nmt: Run, monkeypatch: pytest.MonkeyPatch) -
     section = text_of("docs/translate.md").partition("## JSON")[2].partition("\n## ")[0]
     keys = re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`.*?) \|", section, re.M)))
     options = ["--run", "runs/a", "--json", "--n-best", "2", "--least-confidence", "0.5"]
-    output = nmt("translate", *options, "The dog sees. The cat sees.").out
-    assert sorted(keys) == sorted(json.loads(output))
+    outputs = [
+        nmt("translate", *options, "The dog sees. The cat sees.").out,
+        nmt("translate", *options, "--memory", "memory.tmx", "Now the dog sees.").out,
+    ]
+    assert sorted(keys) == sorted({key for output in outputs for key in json.loads(output)})
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the workers in /proc")

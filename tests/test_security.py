@@ -242,9 +242,11 @@ def test_no_command_runs_code_from_data_nor_does_more_than_it_should(tmp_path: P
             "keep_last": 2,
             "final_pairs": 4,
             "batch": {"size": 8},
+            "learning_rate": {"peak": 0.02},
         },
         decoding={"beam": 2, "max_length_ratio": 1},
     )
+    toy.write_table(tmp_path / "memory.tsv", toy.MEMORY)
     (tmp_path / "part.txt").write_text("The dog sees the tree.\n")
     (tmp_path / "teil").write_text("Der Hund sieht den Baum.\n")
     (tmp_path / "page.md").write_text("# The dog\n\nThe *dog* sees `code`. The tree sees {0}.\n")
@@ -263,6 +265,8 @@ def test_no_command_runs_code_from_data_nor_does_more_than_it_should(tmp_path: P
         ("write", ["runs", "average", "runs/toy", "--kept", "last"]),
         ("write", ["lexicon", "runs/toy", "--pairs", "20"]),
         ("write", ["neighbors", "runs/toy"]),
+        ("write", ["adapt", "runs/toy", "--with", "memory.tsv", "--max-loss", "100", "-q"]),
+        ("", ["translate", "--run", "runs/toy", "--memory", "memory.tsv", SENTENCE]),
         ("write", ["evaluate", "runs/toy", "--metric", "chrF"]),
         ("write", ["analyze", "runs/toy", "--split", "dev", "--report", "report"]),
         ("write", ["augment", "data/prepared/toy", "-o", "more", "--forward", "runs/toy", "-q"]),

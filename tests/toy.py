@@ -34,6 +34,14 @@ VERBS = [
     ("hears", "hört"),
 ]
 
+# Another kind of sentences; one word of each side is new.
+MEMORY = [
+    (f"Now the {man[0]} {verb[0]} the {thing[0]}.", f"Der {man[1]} {verb[1]} den {thing[1]} jetzt.")
+    for man in NOUNS
+    for verb in VERBS
+    for thing in NOUNS
+]
+
 # The shortest training, where the weights do not matter.
 ONE_UPDATE = {"max_steps": 1, "validate_every": 1, "validation_pairs": 2, "final_pairs": 0}
 

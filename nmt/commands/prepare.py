@@ -104,6 +104,8 @@ def run(
         _refuse_differences(folder, input_differences(existing, inputs))
         check_files(folder, existing)
         return {**existing, "folder": str(folder), "already_prepared": True}
+    if any(Path(each.path).resolve().is_relative_to(folder.resolve()) for each in inputs):
+        raise DataError(f"{folder}: is one of its own sources; name another folder with -o")
     n_workers = worker_count(config.data.workers)
     show_bars = is_watched() if progress is None else progress
     with explain_write_errors(folder), replacing_folder(folder) as building:

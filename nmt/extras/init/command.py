@@ -211,7 +211,8 @@ def _facts(
     return {
         **facts,
         "direction": f"{config.data.direction}{doubt}",
-        "split": f"{split.dev:,} pairs for dev, {split.test:,} for test, the others for training",
+        "split": f"{split.dev:,} pairs for dev, {split.test:,} for test, the others for training"
+        + (", with as many pairs of the run" if config.data.sources else ""),
         "tokenizer": f"{config.tokenizer.kind}, {size}",
         "model": f"embeddings {model.embedding_size}, encoder 2 x {model.encoder.hidden_size}, "
         f"decoder {model.decoder.layers} x {model.decoder.hidden_size}",

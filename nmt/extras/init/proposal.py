@@ -133,8 +133,9 @@ def propose_fine_tuning(
     n_copies = 1.0  # of each pair in the training data
     if general is not None:
         sources = {
-            "memory": {**source, "share": round(1 - mix, 6)},
+            # First, so that none of its pairs is held out, as what the run was trained on.
             "general": {"format": "prepared", "path": str(general), "share": mix},
+            "memory": {**source, "share": round(1 - mix, 6)},
         }
         data = {"sources": sources}
         n_general = load_manifest(general)["splits"]["train"]["pairs"]

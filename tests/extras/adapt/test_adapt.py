@@ -18,13 +18,6 @@ from nmt.run.load import load_model
 from tests import toy
 from tests.conftest import Result, Run
 
-# One word of each side is new.
-MEMORY = [
-    (f"Now the {man[0]} {verb[0]} the {thing[0]}.", f"Der {man[1]} {verb[1]} den {thing[1]} jetzt.")
-    for man in toy.NOUNS
-    for verb in toy.VERBS
-    for thing in toy.NOUNS
-]
 NOTHING = "no weights gain BLEU on the memory and lose at most 0 on general pairs"
 
 
@@ -34,7 +27,7 @@ def work(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(proposal, "MIN_STEPS", 40)
     monkeypatch.setattr(proposal, "EPOCHS", 1)
-    toy.write_table(tmp_path / "memory.tsv", MEMORY)
+    toy.write_table(tmp_path / "memory.tsv", toy.MEMORY)
     shutil.copytree(folder / "run", tmp_path / "run")
     return tmp_path
 
@@ -49,6 +42,12 @@ def left_in(folder: Path) -> set[str]:
     return names - {"runs/.mine.lock"}
 
 
+def read_known(prepared: Path) -> list[tuple[str, str]]:
+    """The pairs that a run was trained on."""
+    held_out = {*read_sentences(prepared, "dev", "src"), *read_sentences(prepared, "test", "src")}
+    return [pair for pair in toy.sentence_pairs() if pair[0] not in held_out]
+
+
 def weights(run: str) -> list[Any]:
     model = load_model(Path(run), find_checkpoint(Path(run)))
     return [parameter.tolist() for parameter in model.parameters()]
@@ -56,20 +55,23 @@ def weights(run: str) -> list[Any]:
 
 def test_adapt(nmt: Run, folder: Path, work: Path) -> None:
     leaked = [read_sentences(folder / "prepared", "test", side)[0] for side in ("src", "tgt")]
-    toy.write_table(work / "memory.tsv", [*MEMORY, (leaked[0], leaked[1])])
+    known = read_known(folder / "prepared")
+    toy.write_table(work / "memory.tsv", [*toy.MEMORY, (leaked[0], leaked[1]), *known[:100]])
     result = adapt(nmt, "--max-loss", 100)
     assert (result.status, result.err) == (0, "")
     rows = [line.split()[:2] for line in result.out.splitlines()]
     assert [row for row in rows if row[0] in ("general,", "memory,")] == [
         ["general,", "40"],
         ["general,", "40"],
-        ["memory,", "29"],
-        ["memory,", "29"],
+        ["memory,", "39"],
+        ["memory,", "39"],
     ]
     assert not (work / "runs/.mine.adapting").exists()
     manifest = load_manifest(Path("data/prepared/mine"))
     assert manifest["counts"]["dropped"]["in dev or test of another"] == 1
     assert not any(any(counts.values()) for counts in manifest["overlap"].values())
+    held_out = {*read_sentences(Path("data/prepared/mine"), "test", "src")}
+    assert held_out.isdisjoint(src for src, _ in known)
     assert nmt("translate", "--run", "runs/mine", "A dog sees a tree.").status == 0
     assert nmt("evaluate", "runs/mine").status == 0
     *_, event = Journal(Path("runs/mine") / JOURNAL_FILE).read()
@@ -168,7 +170,7 @@ def test_wrong_options(nmt: Run, work: Path, words: tuple[str, ...], text: str) 
 
 def test_unusable_pairs_leave_nothing(nmt: Run, work: Path) -> None:
     before = left_in(work)
-    toy.write_table(work / "memory.tsv", MEMORY[:20])
+    toy.write_table(work / "memory.tsv", toy.MEMORY[:20])
     assert "memory.tsv: has 20 pairs; fine-tuning needs at least 40" in adapt(nmt).err
     toy.write_table(work / "memory.tsv", toy.sentence_pairs()[:100])
     assert "but only 0 share no sentence with the others" in adapt(nmt).err

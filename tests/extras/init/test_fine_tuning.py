@@ -21,7 +21,7 @@ def test_fine_tuning(nmt: Run, run: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert config.training.start_from == config.vocabulary.like == run
     assert config.training.learning_rate.peak == pytest.approx(0.0025)
     manifest = prepare.run(load_config(Path("x/x.yaml"), ["data.workers=1"]), progress=False)
-    assert [*manifest["counts"]["sources"]] == ["memory", "general"]
+    assert [*manifest["counts"]["sources"]] == ["general", "memory"]
     assert manifest["counts"]["sources"]["memory"]["kept"] == 200
     words = ("-c", "x/x.yaml", "-q", "--set", "training.max_steps=2")
     assert nmt("train", *words, "--set", "training.validate_every=2").status == 0
