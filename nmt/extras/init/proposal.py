@@ -150,6 +150,8 @@ def propose_fine_tuning(
         for key, value in values["training"].items()
         if key not in ("max_minutes", "final_pairs", "patience")
     }
+    if config.training.precision == "bfloat16":
+        kept["precision"] = "auto"  # it may be slower here
     return {
         **values,
         "name": name,
@@ -161,7 +163,6 @@ def propose_fine_tuning(
         },
         "training": {
             **kept,
-            "precision": "auto",  # the run has what was faster elsewhere
             "start_from": run,
             "epochs": 10_000,
             "max_steps": steps,

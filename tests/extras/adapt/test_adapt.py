@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nmt.commands import train
+from nmt.commands import prepare, train
 from nmt.data.corpus import read_sentences
 from nmt.data.manifest import load_manifest
 from nmt.extras.adapt import adaptation
@@ -27,6 +27,7 @@ def work(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(proposal, "MIN_STEPS", 40)
     monkeypatch.setattr(proposal, "EPOCHS", 1)
+    monkeypatch.setattr(prepare, "worker_count", lambda _: 1)  # processes take time to start
     toy.write_table(tmp_path / "memory.tsv", toy.MEMORY)
     shutil.copytree(folder / "run", tmp_path / "run")
     return tmp_path
@@ -76,6 +77,16 @@ def test_adapt(nmt: Run, folder: Path, work: Path) -> None:
     assert nmt("evaluate", "runs/mine").status == 0
     *_, event = Journal(Path("runs/mine") / JOURNAL_FILE).read()
     assert (event["event"], event["base"], event["share"]) == ("adaptation", "run", 1.0)
+    # An adapted run is adapted again from its base.
+    Path("memory.tsv").rename("our memory.tsv")
+    words = ("adapt", "runs/mine", "--with", "our memory.tsv", "--max-loss", 100)
+    result = nmt(*words)
+    assert "runs/mine is adapted from run; this starts there too" in result.out
+    again = Path("runs/run-our-memory")
+    assert load_run_config(again).training.start_from == Path("run")
+    assert weights("runs/run-our-memory") == weights("runs/mine")
+    shutil.rmtree("run")
+    assert "runs/mine: starts from run, which is missing" in nmt(*words, "-o", "runs/x").err
 
 
 def killed(*_: object, **__: object) -> None:
@@ -117,19 +128,6 @@ def test_nothing_fits(nmt: Run, work: Path, monkeypatch: pytest.MonkeyPatch) -> 
     result = adapt(nmt, "--max-loss", 0)
     assert (result.status, left_in(work)) == (1, before)
     assert NOTHING in result.err
-
-
-def test_an_adapted_run_is_adapted_again_from_its_base(nmt: Run, work: Path) -> None:
-    assert adapt(nmt, "--max-loss", 100).status == 0
-    Path("memory.tsv").rename("our memory.tsv")
-    words = ("adapt", "runs/mine", "--with", "our memory.tsv", "--max-loss", 100)
-    result = nmt(*words)
-    assert "runs/mine is adapted from run; this starts there too" in result.out
-    again = Path("runs/run-our-memory")
-    assert load_run_config(again).training.start_from == Path("run")
-    assert weights("runs/run-our-memory") == weights("runs/mine")
-    shutil.rmtree("run")
-    assert "runs/mine: starts from run, which is missing" in nmt(*words, "-o", "runs/x").err
 
 
 def test_general_pairs_of_a_file(nmt: Run, folder: Path, work: Path) -> None:
