@@ -66,7 +66,7 @@ from nmt.training.start import first_weights
 EVENT = "adaptation"  # of the journal
 MIN_HELD_OUT = 10  # pairs, in dev and test each
 # So that it takes ten minutes of one core at most for configs/tatoeba.yaml.
-MAX_STEPS, MAX_DEV, MAX_TEST, MAX_VALIDATED = 1000, 500, 1000, 200
+MAX_STEPS, MAX_DEV, MAX_TEST, MAX_VALIDATED = 800, 500, 1000, 200
 
 
 @dataclass(frozen=True)
