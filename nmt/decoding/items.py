@@ -106,11 +106,6 @@ class Difference:
     problem: Literal["missing", "extra", "misplaced", "moved"] = "missing"
 
 
-def is_placeholder(text: str) -> bool:
-    """Whether a text is one placeholder of a program, such as {name} or %s."""
-    return any(kind == "placeholder" and pattern.fullmatch(text) for kind, pattern in PATTERNS)
-
-
 def differences(source: str, translation: str) -> list[Difference]:
     """What a translation lacks of the placeholders, tags, addresses and numbers of its source; then
     what it has too many; if it is nothing of these, the first placeholder that takes the value of

@@ -170,6 +170,19 @@ class Translator:
         self.confidence = confidence
         self._wordless = WordlessLines(*vocabularies)
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What makes this translator: for a translator of another class in its place."""
+        return {
+            "model": self.model,
+            "tokenizers": self.tokenizers,
+            "vocabularies": self.vocabularies,
+            "options": self.options,
+            "words": self.words,
+            "rankers": self.rankers,
+            "confidence": self.confidence,
+        }
+
     def translate(
         self, texts: Sequence[str], prefixes: Sequence[str] | None = None
     ) -> list[Translation]:

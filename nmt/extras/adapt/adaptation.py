@@ -60,7 +60,7 @@ from nmt.run.journal import Journal
 from nmt.run.load import load_model
 from nmt.run.progress import Rank
 from nmt.training.console import Console
-from nmt.training.record import EndEvent, Event, MessageEvent
+from nmt.training.record import EndEvent, Event
 from nmt.training.start import first_weights
 
 EVENT = "adaptation"  # of the journal
@@ -175,6 +175,12 @@ def _general_pairs(work: Work) -> Path:
         check_same_data(base, folder)
         return folder
     if (task.general / MANIFEST).exists():
+        direction = load_manifest(task.general)["config"]["data"]["direction"]
+        if direction != parent.data.direction:
+            raise DataError(
+                f"--general {task.general}: is {direction}, but {base} translates "
+                f"{parent.data.direction}; name data of that direction"
+            )
         return task.general
     source, found = _inspect([task.general], parent)
     check_number(found, MIN_PAIRS, "--general")
@@ -188,18 +194,16 @@ def _general_pairs(work: Work) -> Path:
         "tokenizer": parent.tokenizer.model_dump(mode="json"),
         "vocabulary": {"joint": parent.vocabulary.joint, "like": str(base)},
     }
-    config = config_from_dict(values)
-    return _prepare(config, work).prepared_folder
+    return _prepare(config_from_dict(values), work).prepared_folder
 
 
 def _inspect(paths: Sequence[Path], parent: Config) -> tuple[dict[str, Any], Measures]:
     """A source of the configuration, and what its pairs are like."""
     wanted = parent.data.src_language, parent.data.tgt_language
     files = inspect(paths, wanted)
-    read = files.by_language(files.languages(wanted))
-    source = files.source(files.languages(wanted), {key: str(each) for key, each in read.items()})
-    found = measure(SourceConfig(**source), {key: [each] for key, each in read.items()}, wanted)
-    return source, found
+    languages = files.languages(wanted)
+    source = files.source(languages)
+    return source, measure(SourceConfig(**source), files.by_language(languages), wanted)
 
 
 def _configure(work: Work, general: Path) -> Config:
@@ -270,8 +274,7 @@ def _train(config: Config, work: Work) -> None:
 
         def listen(event: Event) -> None:
             """What `nmt train` shows, but not which commands come next."""
-            is_warning = isinstance(event, MessageEvent) and event.is_warning
-            if not (is_warning or isinstance(event, EndEvent)):
+            if not (isinstance(event, EndEvent) or getattr(event, "is_warning", False)):
                 console(event)
 
         try:
@@ -324,9 +327,14 @@ def _choose(config: Config, general: Path, work: Work) -> None:
         open_checkpoints(folder, config).add_average(step, model, rank)
         for name in (JOURNAL_FILE, CURVES_FILE, PROVENANCE_FILE):
             shutil.copyfile(trained / name, folder / name)
-        facts = {"base": str(base), "share": share, "dev": results[share]}
-        facts["test"] = change_table(changes).to_dict()
-        Journal(folder / JOURNAL_FILE).write(EVENT, step, **facts)
+        Journal(folder / JOURNAL_FILE).write(
+            EVENT,
+            step,
+            base=str(base),
+            share=share,
+            dev=results[share],
+            test=change_table(changes).to_dict(),
+        )
         try:
             calibrate(folder, config.prepared_folder, task.device, MAX_AFTER_TRAINING)
         except NmtError as error:  # few pairs, or what `decoding` needs comes later

@@ -140,24 +140,28 @@ class Sets:
 
 def change_table(changes: Sequence[Change]) -> Table:
     """A row for each score."""
-    rows = [
-        (
-            f"{each.name}, {each.n:,} pairs",
-            each.metric,
-            each.before.text(),
-            each.after.text(),
-            each.difference.text("+"),
-        )
-        for each in changes
-    ]
-    return Table("adaptation", "", ("test set", "metric", "before", "after", "change"), rows)
+    return Table(
+        "adaptation",
+        "",
+        ("test set", "metric", "before", "after", "change"),
+        [
+            (
+                f"{each.name}, {each.n:,} pairs",
+                each.metric,
+                each.before.text(),
+                each.after.text(),
+                each.difference.text("+"),
+            )
+            for each in changes
+        ],
+    )
 
 
 def remarks(changes: Sequence[Change], max_loss: float) -> Iterator[str]:
     """What the choice on dev sets promised, and the test sets do not show."""
     differences = {each.name: each.difference for each in changes if each.metric == "BLEU"}
     if differences[MEMORY].low <= 0:
-        yield "the gain on the memory's test set may be chance: its interval has 0"
+        yield "the gain on the memory's test set may be chance: its interval contains 0"
     if differences[GENERAL].value < -max_loss:
         yield f"on the general test set, the loss is larger than --max-loss {max_loss:g}"
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from nmt.config.schema import SourceConfig
 from nmt.data.formats import BAD_RECORD, Files, Languages, NoPairError, PairSource, RawRow
-from nmt.decoding.items import is_placeholder
+from nmt.decoding.items import PATTERNS
 from nmt.errors import DataError
 from nmt.files import explain_read_errors
 from nmt.lines import MAX_LINE_BYTES, ignore_progress, read_blocks, read_raw_lines
@@ -368,7 +368,7 @@ class _TmxTarget:
         else:
             self._code_depth -= name in INLINE_CODES
             if name == "ph" and self._in_segment and not self._code_depth:
-                self._texts[self._language] += filter(is_placeholder, [self._code])
+                self._texts[self._language] += filter(_is_placeholder, [self._code])
             self._mark_place()
 
     def _mark_place(self) -> None:
@@ -377,6 +377,11 @@ class _TmxTarget:
 
     def close(self) -> None:
         """The parser calls it at the end."""
+
+
+def _is_placeholder(text: str) -> bool:
+    """Whether a text is one placeholder of a program, such as {name} or %s."""
+    return any(kind == "placeholder" and pattern.fullmatch(text) for kind, pattern in PATTERNS)
 
 
 def _to_code(name: str) -> str:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -155,11 +156,9 @@ def _start_with_data(
         wanted = parent.data.src_language, parent.data.tgt_language
     files = inspect(paths, wanted)
     languages = files.languages(wanted)
-    read = files.by_language(languages)
-    names = {key: _seen_from(folder, path) for key, path in read.items()}
-    source = files.source(languages, names)
+    source = files.source(languages, partial(_seen_from, folder))
     direction = wanted or languages
-    found = measure(SourceConfig(**source), {key: [path] for key, path in read.items()}, direction)
+    found = measure(SourceConfig(**source), files.by_language(languages), direction)
     name = re.sub(r"[^\w.-]+", "-", folder.resolve().name).lstrip(".-") or "project"
     if run is None or parent is None:
         values, purpose = propose(name, "-".join(direction), source, found), ""

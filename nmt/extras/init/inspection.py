@@ -90,14 +90,15 @@ class PairFiles:
             )
         return first, second
 
-    def by_language(self, languages: Languages) -> dict[str, Path]:
-        """The file of each language, or that of both under ""."""
+    def by_language(self, languages: Languages) -> dict[str, list[Path]]:
+        """The file of each language, or that of both under "", as `open_source` takes them."""
         if self.format != "lines":
-            return {"": self.paths[0]}
-        return dict(zip(languages, (self.paths[0], self.paths[-1]), strict=True))
+            return {"": [self.paths[0]]}
+        return {languages[0]: [self.paths[0]], languages[1]: [self.paths[-1]]}
 
-    def source(self, languages: Languages, names: Mapping[str, str]) -> dict[str, Any]:
-        """For the configuration. names: of the files, as in `by_language`."""
+    def source(self, languages: Languages, name: Callable[[Path], str] = str) -> dict[str, Any]:
+        """For the configuration. name: how it names a file."""
+        names = {key: name(path) for key, (path,) in self.by_language(languages).items()}
         source: dict[str, Any] = {"format": self.format}
         source |= {"files": names} if self.format == "lines" else {"path": names[""]}
         if self.format not in ("lines", "tmx", "po", "xliff"):

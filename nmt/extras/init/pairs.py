@@ -27,10 +27,8 @@ def read_pairs(path: Path, languages: Languages) -> list[Pair]:
     """
     files = inspect([path], languages)
     columns = files.languages(languages)
-    read = files.by_language(columns)
-    names = {key: str(each) for key, each in read.items()}
-    config = SourceConfig(**files.source(columns, names))
-    (source,) = open_source(config, {key: [each] for key, each in read.items()}, languages)
+    config = SourceConfig(**files.source(columns))
+    (source,) = open_source(config, files.by_language(columns), languages)
     pairs, tally, line = list[Pair](), Tally(), source.first_line
     for rows in chunked(source.rows(), CHUNK_ROWS):
         chunk = clean_rows(source, ANY_LENGTH, rows, line, languages)

@@ -17,8 +17,10 @@ MAX_SHOWN = 3  # of the similar pairs
 
 def with_memory(translator: Translator) -> Translator:
     """A translator that knows the memory at which its model looks, if it looks at one."""
-    models = [each for each in translator.model.modules() if isinstance(each, NeighborModel)]
-    return MemoryTranslator(translator, models[0]) if models[0].texts else translator
+    for part in translator.model.modules():
+        if isinstance(part, NeighborModel) and part.texts:
+            return MemoryTranslator(translator, part)
+    return translator
 
 
 class MemoryTranslator(Translator):
@@ -27,15 +29,7 @@ class MemoryTranslator(Translator):
     """
 
     def __init__(self, translator: Translator, model: NeighborModel) -> None:
-        super().__init__(
-            translator.model,
-            tokenizers=translator.tokenizers,
-            vocabularies=translator.vocabularies,
-            options=translator.options,
-            words=translator.words,
-            rankers=translator.rankers,
-            confidence=translator.confidence,
-        )
+        super().__init__(**translator.arguments)
         self.pairs, self.similar = [*model.texts], model.similar
         self.exact = dict[str, str]()  # of several translations the most frequent, then the first
         for (src, tgt), _ in model.texts.most_common():

@@ -110,15 +110,7 @@ class TextTranslator(Translator):
     def __init__(
         self, sentences: Translator, settings: Settings, glossary: Glossary | None = None
     ) -> None:
-        super().__init__(
-            sentences.model,
-            tokenizers=sentences.tokenizers,
-            vocabularies=sentences.vocabularies,
-            options=sentences.options,
-            words=sentences.words,
-            rankers=sentences.rankers,
-            confidence=sentences.confidence,
-        )
+        super().__init__(**sentences.arguments)
         self.sentences, self.settings, self.glossary = sentences, settings, glossary
         self._frequencies = WordFrequencies(self.src_tokenizer, self.src_vocabulary)
         self._stand_ins = cache(lambda: stand_ins.find(sentences))  # when a text has items

@@ -141,6 +141,10 @@ def test_general_pairs_of_a_file(nmt: Run, folder: Path, work: Path) -> None:
         "--general, on which it must not become worse\n"
     )
     assert left_in(work) == before
+    opposite = toy.configure(work / "memory.tsv", data={"direction": "de-en"})
+    prepare.run(opposite, work / "opposite", progress=False)
+    text = "--general opposite: is de-en, but run translates en-de; name data of that direction"
+    assert text in adapt(nmt, "--general", "opposite").err
     toy.write_table(work / "general.tsv", toy.sentence_pairs()[:199])
     assert (
         "general.tsv: has 199 pairs; --general needs at least"

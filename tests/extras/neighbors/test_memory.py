@@ -144,6 +144,11 @@ def dictionary_with(pairs: Sequence[Pair]) -> Translator:
     return with_memory(with_model(translator, wrapped.eval()))
 
 
+def test_other_keys_without_pairs_change_nothing(folder: Path, nmt: Run) -> None:
+    words = ("translate", "--run", folder / "run", "The dog sees the tree.")
+    assert nmt(*words, "--set", "decoding.neighbors.weight=0.5") == nmt(*words)
+
+
 def test_terms_bias_a_model_that_looks_at_pairs() -> None:
     translator, glossary = (
         dictionary_with([("Good evening.", "Abend.")]),
