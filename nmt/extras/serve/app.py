@@ -50,6 +50,7 @@ PAGE = {
     "/page.css": ("nmt.extras.analysis", "page.css", "text/css; charset=utf-8"),
     "/page.js": ("nmt.extras.analysis", "page.js", "text/javascript; charset=utf-8"),
     "/serve.css": ("nmt.extras.serve", "page/serve.css", "text/css; charset=utf-8"),
+    "/request.js": ("nmt.extras.serve", "page/request.js", "text/javascript; charset=utf-8"),
     "/serve.js": ("nmt.extras.serve", "page/serve.js", "text/javascript; charset=utf-8"),
 }
 MAX_LINE = 5000  # characters; the memory that its attention needs grows with their square

@@ -150,7 +150,7 @@ def test_what_there_is(client: TestClient) -> None:
 
 
 def test_the_page_loads_nothing_from_elsewhere(client: TestClient) -> None:
-    for path in ("/", "/page.css", "/page.js", "/serve.css", "/serve.js"):
+    for path in ("/", "/page.css", "/page.js", "/serve.css", "/request.js", "/serve.js"):
         response = client.get(path)
         assert response.status_code == 200
         assert response.headers["content-security-policy"].startswith(

@@ -1,4 +1,6 @@
+"use strict";
 // Translates while the user types. Words, attention and their keys come from page.js, which this page shares with the reports.
+// request.js says what answers: `isServer`, and `request(path, body, signal)`, a promise of the answer.
 
 const TYPING_PAUSE = 250; // milliseconds without a key until the text is translated
 const READING_PAUSE = 900; // until a screen reader reads the translation
@@ -23,33 +25,21 @@ function make(name, attributes = {}, ...children) {
   return element;
 }
 
-class Refusal extends Error {
-  constructor(status, text, seconds) {
-    super(text);
-    Object.assign(this, { status, seconds });
-  }
-}
-
-// The answer to a body: a form, or fields, which are sent as JSON.
-async function request(path, body, signal) {
-  const headers = { Authorization: `Bearer ${sessionStorage.getItem("token") ?? ""}` };
-  const isForm = body instanceof FormData;
-  if (body && !isForm) headers["Content-Type"] = "application/json";
-  const response = await fetch(path, { method: body ? "POST" : "GET", headers, body: isForm ? body : body && JSON.stringify(body), signal });
-  const answer = await response.json().catch(() => ({ error: `${response.status} ${response.statusText}` }));
-  if (!response.ok) throw new Refusal(response.status, answer.error, Number(response.headers.get("Retry-After")));
-  return answer;
-}
-
+// What is wrong, in words. A server may ask for its token.
 function inWords(error) {
   if (error.status === 401) byId("token").hidden = false;
-  return error instanceof Refusal ? error.message : "The server does not answer.";
+  return error.message;
 }
 
 function report(error) {
   if (error.name === "AbortError") return;
   problem.textContent = inWords(error);
   if (error.seconds) typingTimer = setTimeout(update, error.seconds * 1000);
+}
+
+// What `request` waits for, where that takes long.
+function showProgress(text) {
+  byId("progress").textContent = text;
 }
 
 function percent(probability) {
@@ -59,13 +49,7 @@ function percent(probability) {
 // --- The page
 
 async function start() {
-  const token = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (token) {
-    sessionStorage.setItem("token", token);
-    history.replaceState(null, "", location.pathname);
-  }
-  byId("example").textContent =
-    `curl ${location.origin}/translate -H 'Content-Type: application/json' \\\n  -d '{"q": "How are you?", "alternatives": 2}'`;
+  if (isServer) useServer();
   try {
     runs = await request("/runs");
   } catch (error) {
@@ -78,6 +62,16 @@ async function start() {
   direction.replaceChildren(...pairs.map((pair) => make("option", { value: pair }, names(pair))));
   direction.hidden = pairs.length < 2;
   choose();
+}
+
+function useServer() {
+  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (token) {
+    sessionStorage.setItem("token", token);
+    history.replaceState(null, "", location.pathname);
+  }
+  byId("example").textContent =
+    `curl ${location.origin}/translate -H 'Content-Type: application/json' \\\n  -d '{"q": "How are you?", "alternatives": 2}'`;
 }
 
 function languageName(code) {
@@ -94,7 +88,7 @@ function choose() {
   const [from, to] = direction.value.split(" ");
   source.lang = from;
   byId("source-label").textContent = `Text in ${languageName(from)}, to translate into ${languageName(to)}`;
-  terms.value = localStorage.getItem(`terms ${direction.value}`) ?? "";
+  if (isServer) terms.value = localStorage.getItem(`terms ${direction.value}`) ?? "";
   document.title = `Translate ${languageName(from)} to ${languageName(to)}`;
   articles = new Map(chosen.map((run) => [run, make("article", { class: "run", "aria-label": `Translation by ${run.name}` })]));
   results.replaceChildren(...articles.values());
@@ -155,6 +149,7 @@ function announce() {
 
 // The terms, source -> target. Lines that are none are named.
 function readTerms() {
+  if (!isServer) return {};
   const lines = terms.value.split("\n").map((line) => line.split(/[=\t]/).map((part) => part.trim()));
   const pairs = lines.filter((parts) => parts.length === 2 && parts.every(Boolean));
   const wrong = lines.flatMap((parts, index) => (pairs.includes(parts) || parts.join("") === "" ? [] : [index + 1]));
@@ -411,7 +406,7 @@ byId("file").addEventListener("change", ({ target }) => {
 });
 for (const kind of ["dragover", "dragleave", "drop"]) {
   document.addEventListener(kind, (event) => {
-    if (!event.dataTransfer.types.includes("Files")) return;
+    if (!isServer || !event.dataTransfer.types.includes("Files")) return;
     event.preventDefault();
     document.body.classList.toggle("dropping", kind === "dragover");
     if (kind === "drop") translateFiles([...event.dataTransfer.files]);
@@ -424,4 +419,5 @@ byId("token").addEventListener("submit", (event) => {
   byId("token").hidden = true;
   start();
 });
+if (!isServer) for (const element of document.querySelectorAll("[data-server]")) element.remove();
 start();
