@@ -56,6 +56,7 @@ def search(
     *,
     n_best: int = 1,
     prefixes: Sequence[Sequence[int]] | None = None,
+    steps: list[BeamStep] | None = None,
 ) -> list[list[Hypothesis]]:
     """Translate a batch of B sentences.
 
@@ -64,6 +65,7 @@ def search(
         sources: ids without special tokens.
         n_best: hypotheses per sentence, at most the beam; in sampling, the number of samples.
         prefixes: the ids that the hypotheses of each sentence start with.
+        steps: gets the steps, which also have what the beam dropped later.
 
     Returns:
         For each sentence its `n_best` hypotheses, best first; fewer if search found fewer.
@@ -96,13 +98,11 @@ def search(
             beams.select(rows)
             memory = memory.select(rows.to(model.device))
         state = output.state.select(parents[rows].flatten().to(model.device))
-    hypotheses = trace_back(beams.steps, beams.finished, src_lengths.tolist())
-    if words is None:
-        return hypotheses
-    return [
-        [replace(hypothesis, ids=words[hypothesis.ids].tolist()) for hypothesis in best]
-        for best in hypotheses
-    ]
+    if words is not None:
+        beams.steps = [replace(step, ids=words[step.ids]) for step in beams.steps]
+    if steps is not None:
+        steps += beams.steps
+    return trace_back(beams.steps, beams.finished, src_lengths.tolist())
 
 
 class _Beams:

@@ -227,18 +227,9 @@ def find_alternatives(
         TooLargeError: the text does not fit into memory, even alone.
     """
     translator = run.translator
-    vocabulary, tokenizer = translator.tgt_vocabulary, translator.tgt_tokenizer
-    prefix: list[int] = []
-    for token in given:
-        is_known = token in vocabulary or token == SPECIALS[UNK]
-        # A number, an address or a term is one token in the details, but not for the model.
-        parts = [token] if is_known else tokenizer.split(tokenizer.join([token]))
-        if not is_known and any(part not in vocabulary for part in parts):
-            raise DataError(
-                f"token {token!r} is not in the target vocabulary; choose a word before this "
-                "placeholder, tag, term or unknown word"
-            )
-        prefix += vocabulary.ids(parts)
+    vocabulary = translator.tgt_vocabulary
+    advice = "choose a word before this placeholder, tag, term or unknown word"
+    prefix = [index for ids in target_ids(translator, given, advice) for index in ids]
     (src_tokens,) = translator.src_tokenizer.split_all([text])
     src = translator.src_vocabulary.ids(src_tokens[: translator.options.max_source_tokens])
     if not src:
@@ -261,6 +252,20 @@ def find_alternatives(
                     "translation": details,
                     "warnings": explained(run.checker.warnings(best)),
                 }
+
+
+def target_ids(translator: Translator, tokens: Sequence[str], advice: str) -> list[list[int]]:
+    """The ids of each token of details. Raises: DataError, with advice, for an unknown token."""
+    vocabulary, tokenizer = translator.tgt_vocabulary, translator.tgt_tokenizer
+    ids = []
+    for token in tokens:
+        is_known = token in vocabulary or token == SPECIALS[UNK]
+        # A number, an address or a term is one token in the details, but not for the model.
+        parts = [token] if is_known else tokenizer.split(tokenizer.join([token]))
+        if not is_known and any(part not in vocabulary for part in parts):
+            raise DataError(f"token {token!r} is not in the target vocabulary; {advice}")
+        ids.append(vocabulary.ids(parts))
+    return ids
 
 
 @torch.inference_mode()

@@ -42,6 +42,7 @@ from nmt.extras.serve.answers import (
 from nmt.extras.serve.detection import Detector
 from nmt.extras.serve.downloads import Downloads, translated_name
 from nmt.extras.serve.guard import Guard, on_error
+from nmt.extras.serve.whatif import beam_tree, losses_without
 from nmt.extras.texts.marked import Marked
 
 # URL -> package, file and type of the page's parts. The style is that of the reports.
@@ -161,14 +162,29 @@ class Api:
         self, request: Request, body: schemas.AlternativesRequest
     ) -> JSONResponse:
         """What else could follow after the first tokens of a translation, with the rest of it."""
+        find = partial(find_alternatives, given=body.tokens, n=body.alternatives)
+        return await self.ask(request, body, "alternatives", find, body.alternatives)
+
+    async def without(self, request: Request, body: schemas.WithoutRequest) -> JSONResponse:
+        """How much less probable a translation is without each source word."""
+        find, n_texts = partial(losses_without, tokens=body.tokens), 1 + len(body.q.split())
+        return await self.ask(request, body, "losses", find, n_texts)
+
+    async def tree(self, request: Request, body: schemas.LineRequest) -> JSONResponse:
+        """What the beam keeps at each step of a translation."""
+        return await self.ask(request, body, "nodes", partial(beam_tree), 1)
+
+    async def ask(
+        self, request: Request, body: schemas.LineRequest, name: str, find: partial[Any], n: int
+    ) -> JSONResponse:
+        """What `find` finds for a run and a line; it counts as n texts. Raises: as `compute`."""
         self.authorize(request, body.api_key)
         run, _ = self.find_run(body, body.q)
         self.check_size([body.q])
         if "\n" in body.q:
             raise HTTPException(422, "q: only one line of text")
-        find = partial(find_alternatives, run, body.q, body.tokens, body.alternatives)
-        results = await self.compute(request, lambda _: [[*find()]], None, body.alternatives)
-        return JSONResponse({"run": run.info.name, "alternatives": results})
+        results = await self.compute(request, lambda _: [[*find(run, body.q)]], None, n)
+        return JSONResponse({"run": run.info.name, name: results})
 
     async def detect(
         self, request: Request, body: schemas.DetectRequest
@@ -326,6 +342,8 @@ def create_app(
     )
     app.post("/translate", response_model=schemas.TranslateAnswer)(api.translate)
     app.post("/alternatives", response_model=schemas.AlternativesAnswer)(api.alternatives)
+    app.post("/without", response_model=schemas.WithoutAnswer)(api.without)
+    app.post("/tree", response_model=schemas.TreeAnswer)(api.tree)
     app.post("/translate_file")(api.translate_file)
     app.get("/download_file/{key}")(api.download_file)
     app.post("/detect")(api.detect)

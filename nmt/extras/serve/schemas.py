@@ -99,10 +99,21 @@ class FileRequest(RunRequest):
     glossary: Terms = Field({}, description="in a form as JSON")
 
 
-class AlternativesRequest(RunRequest):
-    """A text and the first tokens of its translation: what else could follow?"""
+class LineRequest(RunRequest):
+    """A text: what does the beam keep on the way to its translation?"""
 
     q: Text = Field(description="one sentence")
+
+
+class WithoutRequest(LineRequest):
+    """A text and all tokens of its translation: which source word matters for which token?"""
+
+    tokens: list[Annotated[Text, Field(max_length=200)]] = Field(max_length=1000)
+
+
+class AlternativesRequest(LineRequest):
+    """A text and the first tokens of its translation: what else could follow?"""
+
     tokens: list[Annotated[Text, Field(max_length=200)]] = Field(
         max_length=1000,
         description="those of the translation before the word to replace, as in its details",
@@ -201,6 +212,31 @@ class AlternativesAnswer(Message):
 
     run: str
     alternatives: list[WordAlternative]
+
+
+class WithoutAnswer(Message):
+    """By how many nats a translation is less probable without each word of a source of several."""
+
+    run: str
+    losses: list[list[float]] = Field(description="by source word: of each token and the end")
+
+
+class TreeNode(Message):
+    """A beginning of a translation, which the beam kept."""
+
+    text: str = Field(description="of its last token; <eos>: the end")
+    parent: int | None = Field(description="index of the node that it goes on; null: the root")
+    probability: float = Field(description="of its last token, after those before it")
+    log_prob: float = Field(description="of all its tokens, in nats")
+    ends: bool = Field(description="it is complete, or one of the best and cut")
+    rank: int | None = Field(description="from 0, among the best that the search found")
+
+
+class TreeAnswer(Message):
+    """What the beam kept: in order of time, then the most probable first."""
+
+    run: str
+    nodes: list[TreeNode]
 
 
 class Run(Message):

@@ -139,6 +139,8 @@ def test_what_there_is(client: TestClient) -> None:
         "/translate_file",
         "/download_file/{key}",
         "/alternatives",
+        "/without",
+        "/tree",
         "/detect",
         "/runs",
         "/languages",

@@ -12,6 +12,7 @@ pytest.importorskip("playwright", reason="needs playwright")
 from playwright.sync_api import Browser, FilePayload, Page, expect
 
 from nmt.extras.serve.answers import ServedRun
+from nmt.extras.serve.whatif import losses_without
 from tests.extras.analysis.test_html import needs_chromium
 from tests.extras.serve.conftest import serving
 
@@ -157,3 +158,50 @@ def test_sentences_of_a_line_show_their_words(page: Page, served: list[ServedRun
     sentence.press(" ")
     expect(run.locator("figure")).to_have_count(0)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_losses_and_the_tree_of_the_beam(page: Page, served: list[ServedRun]) -> None:
+    page.evaluate("location.hash = '#q=The+dog+sees+the+tree.'")  # a link
+    run = page.locator(".run").first
+    expect(run.locator(".words.output button").first).to_be_visible()
+    shown = run.locator("figure").get_attribute("data-text") or ""
+    run.get_by_text("Without each word").focus()
+    page.keyboard.press("Enter")
+    table = run.get_by_role("region", name="Nats without each source word")
+    expect(table.locator("thead th")).to_have_text(DOG.split())
+    expect(table.locator("tbody th")).to_have_text(shown.split())
+    expect(table.locator("td[data-peak]").first).to_have_attribute("title", "most attention")
+    tokens = served[0].translator.translate([DOG])[0].tokens
+    losses = losses_without(served[0], DOG, tokens)
+    cell = table.locator("tbody tr").nth(1).locator("td").nth(1)
+    expect(cell).to_have_text(f"{losses[1][1]:.1f}")
+    expect(run.get_by_text("the most attention and the largest figure")).to_be_visible()
+    run.locator(".choices button").first.click()  # another translation: the part stays open
+    text = run.locator("figure").get_attribute("data-text")
+    expect(run.get_by_role("region", name=f"run: {text}")).to_be_visible()
+
+    run.get_by_text("Tree of the beam").focus()
+    page.keyboard.press("Enter")
+    best = run.locator(".tree .best text:not(.small)")
+    expect(best.last).to_have_text("1. (end)")
+    assert " ".join(best.all_text_contents()[:-1]).replace(" +", "") == shown
+    page.keyboard.press("Tab")
+    expect(run.locator(".tree")).to_be_focused()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+    page.fill("#source", "dog")
+    expect(run.locator(".words.source button")).to_have_text(["dog", "(end)"])
+    run.get_by_text("Without each word").click()
+    expect(run.get_by_text("there is nothing to leave out")).to_be_visible()
+
+
+def test_a_link_has_the_text(page: Page) -> None:
+    page.fill("#source", f"{DOG}\n100 % + & so?")
+    link = page.get_by_role("link", name="Link").first
+    expect(link).to_have_attribute("href", re.compile("so"))
+    url = page.evaluate("document.querySelector('.run header a').href")
+    page.goto("about:blank")
+    page.goto(f"{url}&token={TOKEN}")
+    expect(page.locator("#source")).to_have_value(f"{DOG}\n100 % + & so?")
+    expect(words(page).first).to_be_visible()
+    assert page.url == url

@@ -1,11 +1,13 @@
 "use strict";
 // Translates while the user types. Words, attention and their keys come from page.js, which this page shares with the reports.
-// request.js says what answers: `isServer`, and `request(path, body, signal)`, a promise of the answer.
+// request.js has `isServer` and `request(path, body, signal)`.
 
 const TYPING_PAUSE = 250; // milliseconds without a key until the text is translated
 const READING_PAUSE = 900; // until a screen reader reads the translation
 const DOUBTFUL = 0.3; // words of a lower probability are marked
 const UNSURE = 0.5; // translations of a lower confidence are marked
+const NEEDED = 0.1; // nats; a source word of a smaller loss does not matter
+const [TREE_ROW, TREE_BOX, TREE_GAP] = [48, 40, 28]; // pixels: from row to row, the height of a node, between columns
 const TRANSLATIONS = 5; // of a line, if the beam is that wide
 
 const byId = (id) => document.getElementById(id);
@@ -14,9 +16,9 @@ let runs = [];
 let articles = new Map(); // name of a run -> its article
 let typingTimer, readingTimer, waiting;
 
-// An element with attributes, properties that start with a dot, event listeners that start with "on", and children.
+// An element with attributes, event listeners that start with "on", and children.
 function make(name, attributes = {}, ...children) {
-  const element = document.createElement(name);
+  const element = name.startsWith("svg:") ? document.createElementNS("http://www.w3.org/2000/svg", name.slice(4)) : document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
     else if (value !== false && value !== undefined) element.setAttribute(key, value === true ? "" : value);
@@ -61,14 +63,25 @@ async function start() {
   const names = (pair) => pair.split(" ").map(languageName).join(" → ");
   direction.replaceChildren(...pairs.map((pair) => make("option", { value: pair }, names(pair))));
   direction.hidden = pairs.length < 2;
+  const linked = new URLSearchParams(location.hash.slice(1));
+  const pair = `${linked.get("from")} ${linked.get("to")}`;
+  if (pairs.includes(pair)) direction.value = pair;
+  source.value = linked.get("q") ?? source.value;
   choose();
 }
 
+// A link to this text.
+function addressOfText() {
+  const [from, to] = direction.value.split(" ");
+  return `#${new URLSearchParams({ q: source.value, ...(direction.hidden ? {} : { from, to }) })}`;
+}
+
 function useServer() {
-  const token = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (token) {
-    sessionStorage.setItem("token", token);
-    history.replaceState(null, "", location.pathname);
+  const linked = new URLSearchParams(location.hash.slice(1));
+  if (linked.has("token")) {
+    sessionStorage.setItem("token", linked.get("token"));
+    linked.delete("token"); // nobody shall copy it with the address
+    history.replaceState(null, "", location.pathname + (String(linked) && `#${linked}`));
   }
   byId("example").textContent =
     `curl ${location.origin}/translate -H 'Content-Type: application/json' \\\n  -d '{"q": "How are you?", "alternatives": 2}'`;
@@ -130,7 +143,9 @@ function heading(run, article) {
     () => { copy.textContent = "Copied"; },
     () => { copy.textContent = "Not copied"; },
   ) }, "Copy");
-  return make("header", {}, make("h2", {}, articles.size > 1 ? run.name : languageName(run.target)), navigator.clipboard ? copy : "");
+  const link = make("a", { href: addressOfText(), title: "the address of this text" }, "Link");
+  const title = make("h2", {}, articles.size > 1 ? run.name : languageName(run.target));
+  return make("header", {}, title, make("span", {}, link, " ", navigator.clipboard ? copy : ""));
 }
 
 function textOf(article) {
@@ -228,7 +243,7 @@ class Paragraph {
 // A sentence and its translations. changed: called with each translation that is shown.
 class Line {
   constructor(run, line, changed = () => {}) {
-    Object.assign(this, { run, line, changed });
+    Object.assign(this, { run, line, changed, opened: new Set() });
     this.figure = make("figure", { class: "attention", "data-hint": "" });
     this.show(line.translations[0]);
   }
@@ -249,9 +264,51 @@ class Line {
       this.panel,
       ...notes(translation),
       ...this.others(),
-      attention ? weightTable(sources, translation, this.run) : "",
+      make("div", { class: "looks" },
+        attention ? this.look("Attention in percent", weightTable(sources, translation, this.run)) : "",
+        this.look("Without each word", "…", () => this.without(translation)),
+        this.look("Tree of the beam", "…", () => this.tree())),
     );
     if (attention) addAttention(this.figure);
+  }
+
+  // A part that is closed at first. load: finds its content when it is opened.
+  look(title, content, load) {
+    const part = make("div", {}, content);
+    const fill = async () => part.replaceChildren(...await load().catch((error) => [make("p", { class: "warning" }, inWords(error))]));
+    const details = make("details", { open: this.opened.has(title), ontoggle: () => {
+      this.opened[details.open ? "add" : "delete"](title);
+      if (details.open && load) fill();
+    } }, make("summary", {}, title), part);
+    return details;
+  }
+
+  // How much each word of a translation depends on each source word.
+  async without({ text, words, tokens, attention }) {
+    const { losses } = await request("/without", { q: this.line.source, run: this.run.name, tokens });
+    const sources = this.line.src_words;
+    if (!losses.length) return ["The source has only one word: there is nothing to leave out."];
+    if (losses.length !== sources.length) throw new Error("The source words are unclear.");
+    const ends = [...words.slice(1).map((word) => word.token), tokens.length];
+    const sum = (values) => values.reduce((total, value) => total + value, 0);
+    const rows = words.map((word, row) => losses.map((ofTokens) => sum(ofTokens.slice(word.token, ends[row]))));
+    const cells = rows.map((row, index) => row.map((loss, column) => ({
+      text: Math.abs(loss) < 0.05 ? "" : loss.toFixed(1).replace("-", "−"),
+      shade: Math.max(0, Math.min(10, Math.round(loss * 2))),
+      isPeak: attention !== null && column === peak(attention[index]),
+    })));
+    const table = shadedTable(`Nats without each source word, ${this.run.name}: ${text}`, sources, words, cells);
+    const explanation = `How much less probable each word becomes, in nats, when the source word above it is left out: 0.7 is half as probable,
+      2.3 a tenth.${attention ? " A frame marks the source word with the most attention." : ""}`;
+    const comparison = attention ? compare(rows, attention, words, [...sources, "(end)"]) : [];
+    return [table, make("p", { class: "notes" }, explanation), ...comparison];
+  }
+
+  async tree() {
+    const { nodes } = await request("/tree", { q: this.line.source, run: this.run.name });
+    const explanation = `What the beam kept at each step, from left to right, the most probable at the top. Thick: the best translation.
+      Dashed: dropped later. Round, with a number: the best that ended. +: no space before.`;
+    return [drawTree(nodes, this.run), make("p", { class: "notes" }, explanation)];
   }
 
   wordButton(word) {
@@ -378,15 +435,77 @@ function difference(text, other) {
 
 // page.js reads the weights from this table.
 function weightTable(sources, { text, words, attention }, run) {
-  const head = make("tr", {}, make("td"), ...sources.map((word) => make("th", { scope: "col" }, make("bdi", {}, word))));
-  const rows = words.map((word, row) => make("tr", {}, make("th", { scope: "row" }, make("bdi", {}, word.text)), ...attention[row].map((weight) => {
-    const shade = Math.round(weight * 10);
-    return make("td", { class: shade ? `w${shade}` : false }, weight < 0.005 ? "" : String(Math.round(weight * 100)));
+  const cells = attention.map((row) => row.map((weight) => ({
+    text: weight < 0.005 ? "" : String(Math.round(weight * 100)),
+    shade: Math.round(weight * 10),
   })));
+  return shadedTable(`Attention in percent, ${run.name}: ${text}`, sources, words, cells);
+}
+
+// Source words as columns, output words as rows; a shade from 0 to 10 for each cell.
+function shadedTable(label, sources, words, cells) {
+  const head = make("tr", {}, make("td"), ...sources.map((word) => make("th", { scope: "col" }, make("bdi", {}, word))));
+  const cell = ({ text, shade, isPeak = false }) =>
+    make("td", { class: shade ? `w${shade}` : false, "data-peak": isPeak, title: isPeak && "most attention" }, text);
+  const rows = words.map((word, row) => make("tr", {}, make("th", { scope: "row" }, make("bdi", {}, word.text)), ...cells[row].map(cell)));
   const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
-  const label = `Attention in percent, ${run.name}: ${text}`;
-  const region = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, table);
-  return make("details", {}, make("summary", {}, "Attention in percent"), region);
+  return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, table);
+}
+
+function peak(values) {
+  return values.indexOf(Math.max(...values));
+}
+
+// Where attention and the losses name different source words.
+function compare(losses, attention, words, sources) {
+  const differences = words.flatMap((word, row) => {
+    const [attended, needed] = [peak(attention[row]), peak(losses[row])];
+    const isNeeded = losses[row][needed] >= NEEDED;
+    if (attended === needed && isNeeded) return [];
+    const other = isNeeded ? `most on “${sources[needed]}”` : "on no single word";
+    return [make("li", {}, `“${word.text}” attends most to “${sources[attended]}”, but depends ${other}.`)];
+  });
+  const n = words.length;
+  const count = `For ${n - differences.length} of ${n} words, the most attention and the largest figure belong to the same source word.`;
+  return [make("p", { class: "notes" }, count), make("ul", { class: "notes" }, ...differences)];
+}
+
+// The tree of a beam: a column for each step, in it a row for each beginning.
+function drawTree(nodes, run) {
+  const hasPieces = nodes.some(({ text }) => /^▁./.test(text)); // "▁" begins a word
+  const piece = (text) => (text.startsWith("▁") ? text.slice(1) || "▁" : `+${text}`);
+  const readable = (text) => (text === "<eos>" ? "(end)" : hasPieces ? piece(text) : text.replaceAll("￭", "+"));
+  const columns = [];
+  for (const node of nodes) {
+    node.column = node.parent === null ? 0 : nodes[node.parent].column + 1;
+    node.top = TREE_ROW * ((columns[node.column] ??= []).push(node) - 1);
+    node.label = (node.rank === null ? "" : `${node.rank + 1}. `) + readable(node.text);
+    node.best = node.rank ?? nodes.length; // the best rank that it leads to
+  }
+  for (const { parent, best } of [...nodes].reverse()) {
+    if (parent !== null) nodes[parent].best = Math.min(best, nodes[parent].best);
+  }
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = "bold 15px system-ui, sans-serif";
+  let right = 0;
+  for (const column of columns) {
+    const width = Math.max(...column.map((node) => pen.measureText(node.label).width), 52) + 18;
+    for (const node of column) Object.assign(node, { left: right, width });
+    right += width + TREE_GAP;
+  }
+  const boxes = [...nodes].sort((a, b) => b.best - a.best).map(({ label, left, top, width, parent, best, ends, probability }) => {
+    const [middle, half, rise] = [left + width / 2, TREE_GAP / 2, parent === null ? 0 : top - nodes[parent].top];
+    const line = `M${left - TREE_GAP} ${top - rise + TREE_BOX / 2}c${half} 0 ${half} ${rise} ${TREE_GAP} ${rise}`;
+    return make("svg:g", { class: best === 0 ? "best" : best === nodes.length && "dropped" },
+      parent === null ? "" : make("svg:path", { d: line }),
+      make("svg:rect", { x: left, y: top, width, height: TREE_BOX, rx: ends ? TREE_BOX / 2 : 6 }),
+      make("svg:text", { x: middle, y: top + 17 }, label),
+      make("svg:text", { x: middle, y: top + 33, class: "small" }, percent(probability)));
+  });
+  const [width, height] = [right - TREE_GAP + 4, TREE_ROW * Math.max(...columns.map((column) => column.length))];
+  const label = `Tree of the beam, ${run.name}: ${nodes.length} beginnings in ${columns.length} steps`;
+  const picture = make("svg:svg", { width, height, viewBox: `-2 -2 ${width} ${height}`, role: "img", "aria-label": label }, ...boxes);
+  return make("div", { class: "scroll tree", tabindex: "0", role: "region", "aria-label": label }, picture);
 }
 
 function updateSoon(event) {
@@ -413,6 +532,9 @@ for (const kind of ["dragover", "dragleave", "drop"]) {
   });
 }
 direction.addEventListener("change", choose);
+addEventListener("hashchange", () => {
+  if (location.hash !== addressOfText()) start();
+});
 byId("token").addEventListener("submit", (event) => {
   event.preventDefault();
   sessionStorage.setItem("token", byId("token-field").value);

@@ -1,0 +1,67 @@
+"""How much a translation owes to each source word; and what the beam kept on the way to it."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from math import exp, inf
+from typing import Any
+
+import numpy as np
+
+from nmt.decoding.forced import score_batch
+from nmt.decoding.hypothesis import BeamStep
+from nmt.decoding.search import search
+from nmt.errors import DataError
+from nmt.extras.serve.answers import DIGITS, ServedRun, group_words, target_ids
+from nmt.text.vocabulary import EOS
+
+
+def losses_without(run: ServedRun, text: str, tokens: Sequence[str]) -> Any:
+    """For `schemas.WithoutAnswer`. Raises: DataError: a token is unknown."""
+    translator = run.translator
+    advice = "a translation with a placeholder, tag or term has no probability"
+    parts = target_ids(translator, tokens, advice)
+    tgt = [index for ids in parts for index in ids]
+    src_tokens = translator.src_tokenizer.split(text)[: translator.options.max_source_tokens]
+    words, places = group_words(text, src_tokens, translator.src_tokenizer)
+    if len(words) < 2:
+        return []  # without its only word, there is nothing to translate
+    sources = [
+        [token for token, place in zip(src_tokens, places, strict=True) if place != word]
+        for word in (None, *range(len(words)))
+    ]
+    src = [*map(translator.src_vocabulary.ids, sources)]
+    scored = score_batch(translator.model, src, [tgt] * len(src))
+    # A token of the details may be several ones for the model.
+    borders = [*accumulate(map(len, parts), initial=0), len(tgt) + 1]
+    sums = np.array([[*accumulate(log_probs, initial=0.0)] for log_probs, _ in scored])[:, borders]
+    return np.diff(sums[0] - sums[1:]).round(DIGITS).tolist()
+
+
+def beam_tree(run: ServedRun, text: str) -> list[dict[str, Any]]:
+    """For `schemas.TreeAnswer`. Raises: DataError if the text is empty, or the run has no beam."""
+    translator, options = run.translator, run.translator.options
+    src_tokens = translator.src_tokenizer.split(text)[: options.max_source_tokens]
+    if not src_tokens or options.search != "beam":
+        raise DataError("there is no beam: the text is empty, or the run draws samples")
+    src, steps = translator.src_vocabulary.ids(src_tokens), list[BeamStep]()
+    (best,) = search(translator.model, [src], options, n_best=options.beam, steps=steps)
+    ranks = {(*each.ids, *[EOS] * each.complete): rank for rank, each in enumerate(best)}
+    nodes, slots = list[dict[str, Any]](), list[int | None]([None])
+    paths: dict[int | None, tuple[int, ...]] = {None: ()}
+    totals: dict[int | None, float] = {None: 0.0}
+    for step in steps:
+        columns = (part[0].tolist() for part in (step.ids, step.parents, step.log_probs))
+        parents, slots = slots, []
+        for index, slot, log_prob in zip(*columns, strict=True):
+            place, parent = len(nodes), parents[slot]
+            slots.append(place)
+            if log_prob == -inf:
+                continue  # the slot is free
+            (token,) = translator.tgt_vocabulary.tokens([index])
+            paths[place], totals[place] = (*paths[parent], index), totals[parent] + log_prob
+            rank = ranks.get(paths[place])
+            node = {"text": token, "parent": parent, "rank": rank, "log_prob": totals[place]}
+            node["probability"] = round(exp(log_prob), DIGITS)
+            node["ends"] = index == EOS or rank is not None
+            nodes.append(node)
+    return nodes
