@@ -23,7 +23,7 @@ NEEDS = {
     "adapt": {"init", "texts"},
     "check": {"documents", "texts"},
     "documents": {"texts"},
-    "export": {"lexicon"},
+    "export": {"lexicon", "texts"},
     "formats": {"documents"},
     "neighbors": {"init"},
     "serve": {"analysis", "documents", "init", "ranking", "texts"},

@@ -6,7 +6,7 @@ _CLOSING, _OPENING = "\"'’”»“)\\]", "\"'‘“„«»(\\[¿¡"
 _WIDE = "。！？｡"  # no space follows them
 END_MARKS = ".!?…।॥؟۔።" + _WIDE
 # Abbreviations before a name, of several languages; a single letter is an initial.
-_TITLE = re.compile(
+TITLE = re.compile(
     r"mrs?|ms|dr|prof|st|mt|hr|fr|sra?|jr|gen|col|lt|capt|sgt|rev|hon|gov|sen|rep|mme|mlle|dott|sig"
     r"|ing|nr|vs|fig|vol|approx|cf|ca|bzw|evtl|inkl|vgl|bspw|abb|núm|av|bd|uds?|ул|им|рис|см|пр|стр",
     re.IGNORECASE,
@@ -19,16 +19,16 @@ BEGINS = re.compile(
 # Languages that write ordinals with a full stop: "3. Mai".
 _WITH_ORDINALS = "bs cs da de et eu fi fo hr hu is lb lv nb nn no pl sk sl sr tr"
 # The word before the end, the mark, closing marks, opening marks, the next word.
-_END = re.compile(
+END = re.compile(
     rf"(?<![^\W_])([^\W_]*)([.!?…।॥؟۔።]+)([{_CLOSING}]*)\s+([{_OPENING}—–-]*\s?)(?=([^\W\d_]+))"
 )
 # No space follows: "I love you.I miss you." and "Hello!Hi!", but neither "Mr.Smith" nor "ASP.NET".
 _LOWER, _UPPER = "a-zß-ÿα-ώа-я", "A-ZÀ-ÞΑ-ΩА-Я"
-_TIGHT_END = re.compile(
+TIGHT_END = re.compile(
     rf"(?:\b[{_LOWER}]{{2,}}\.|\w[!?])(?=[{_UPPER}](?:[{_LOWER}]+|(?<=I))(?![\w@./=-]))"
 )
-_LIST_NUMBER = re.compile(r"(?<!\S)(\d+)[.)]\s+(?=\w)")
-_WIDE_END = re.compile(rf"[{_WIDE}]+[」』）{_CLOSING}]*(?=\s*\w|\s*[「『（])(?!と|って)")
+LIST_NUMBER = re.compile(r"(?<!\S)(\d+)[.)]\s+(?=\w)")
+WIDE_END = re.compile(rf"[{_WIDE}]+[」』）{_CLOSING}]*(?=\s*\w|\s*[「『（])(?!と|って)")
 _SPACES = re.compile(r"\s*")
 _MARKS = re.compile(rf"[{END_MARKS}]+(?=[{_CLOSING}」』）]*(?:\s|$))|[{_WIDE}]+")
 
@@ -40,18 +40,18 @@ def find_ends(text: str, *, ordinals: bool = True) -> list[tuple[int, int]]:
     sentence. ordinals: whether there may be some, or each number ends a sentence ("She is 3. Tom is
     4.").
     """
-    numbers = [*_LIST_NUMBER.finditer(text)]
-    is_list = bool(_LIST_NUMBER.match(text)) and [int(each[1]) for each in numbers] == [
+    numbers = [*LIST_NUMBER.finditer(text)]
+    is_list = bool(LIST_NUMBER.match(text)) and [int(each[1]) for each in numbers] == [
         *range(1, len(numbers) + 1)
     ]
     starts = {0, *(each.start() for each in numbers if is_list)}
     found, is_lower = dict[int, int](), text.islower()
-    for match in _END.finditer(text):
+    for match in END.finditer(text):
         begins_list = match.start(1) in starts and re.fullmatch(r"\d\d?", match[1])
         if not begins_list and _is_end(match, ordinals, is_lower):
             found[match.end(3)] = match.start(4)
             starts.add(match.start(4))
-    for pattern in (_WIDE_END, _TIGHT_END):
+    for pattern in (WIDE_END, TIGHT_END):
         for match in pattern.finditer(text):
             found[match.end()] = _SPACES.match(text, match.end()).end()  # type: ignore[union-attr]
     if is_list:
@@ -85,7 +85,7 @@ def _is_end(match: re.Match[str], ordinals: bool, is_lower: bool) -> bool:
         return len(word) > 2 or not ordinals
     if len(word) == 1:
         return word.islower() and begins
-    return match.start(2) > 0 and not _TITLE.fullmatch(word)
+    return match.start(2) > 0 and not TITLE.fullmatch(word)
 
 
 def most_sentences(text: str) -> int:

@@ -160,7 +160,7 @@ class WordTokenizer(Tokenizer):
         other = "" if self._rules == language else f"({self._rules})"
         super().__init__(config, f"spacy:{self._version}|lang:{language}{other}")
         try:
-            self._pipeline = spacy.blank(self._rules)
+            self.pipeline = spacy.blank(self._rules)
         except ImportError as error:
             reason = " ".join(str(error).split())
             raise DataError(
@@ -176,16 +176,16 @@ class WordTokenizer(Tokenizer):
             words = [self._words(self.normalize(text)) for text in texts]
             # spaCy stores every word. Its memory zones would free the words, but also clear its
             # cache: with a zone for every few thousand sentences it was ten times slower.
-            if len(self._pipeline.vocab.strings) > MAX_STRINGS:
+            if len(self.pipeline.vocab.strings) > MAX_STRINGS:
                 import spacy
 
-                self._pipeline = spacy.blank(self._rules)
+                self.pipeline = spacy.blank(self._rules)
         return words
 
     def _words(self, text: str) -> list[str]:
         words: list[str] = []
         spaced = True
-        for token in self._pipeline.tokenizer(text):
+        for token in self.pipeline.tokenizer(text):
             words.append(token.text if spaced else JOINER + token.text)
             spaced = bool(token.whitespace_)
         return words
@@ -242,11 +242,11 @@ class SubwordTokenizer(Tokenizer):
                 f"{model}: larger than {MAX_TEXT_BYTES:,} bytes; `nmt prepare` writes this subword "
                 "model"
             )
-        self._model = sentencepiece.SentencePieceProcessor()
+        self.model = sentencepiece.SentencePieceProcessor()
         try:
-            self._model.LoadFromSerializedProto(model.read_bytes())
+            self.model.LoadFromSerializedProto(model.read_bytes())
             # UnicodeDecodeError where a piece is damaged
-            self._pieces = [self._model.id_to_piece(index) for index in range(len(self._model))]
+            self._pieces = [self.model.id_to_piece(index) for index in range(len(self.model))]
         except (OSError, RuntimeError, UnicodeDecodeError) as error:
             pass_on_lack_of_memory(error)
             raise DataError(
@@ -256,8 +256,8 @@ class SubwordTokenizer(Tokenizer):
 
     def split_all(self, texts: Sequence[str]) -> list[list[str]]:
         normalized = [self.normalize(text) for text in texts]
-        sentences = self._model.encode(normalized, out_type=int, num_threads=1)
-        unknown = self._model.unk_id()
+        sentences = self.model.encode(normalized, out_type=int, num_threads=1)
+        unknown = self.model.unk_id()
         return [
             self._with_characters(text, ids)
             if unknown in ids
@@ -267,7 +267,7 @@ class SubwordTokenizer(Tokenizer):
 
     def _with_characters(self, text: str, ids: Sequence[int]) -> list[str]:
         """The pieces of a text, where sentencepiece joins neighboring unseen characters to one."""
-        pieces, unknown = self._model.encode(text, out_type=str), self._model.unk_id()
+        pieces, unknown = self.model.encode(text, out_type=str), self.model.unk_id()
         return [
             token
             for piece, index in zip(pieces, ids, strict=True)
