@@ -26,27 +26,6 @@ from nmt.run.folder import load_run_config, load_vocabularies
 from nmt.run.load import load_model, opened, unchanged
 from nmt.text.tokenizers import SIDES, load_tokenizer, model_path
 
-DECODING_KEYS = (
-    "beam",
-    "length_formula",
-    "length_penalty",
-    "min_length_ratio",
-    "max_length_ratio",
-    "forbid_unknown",
-    "batch",
-    "max_source_tokens",
-    "replace_unknown",
-)
-NOT_EXPORTED = {  # key of decoding -> its only value
-    "method": "beam",
-    "coverage_penalty": 0.0,
-    "no_repeat_ngram": None,
-    "shortlist": 0,
-    "neighbors.pairs": 0,
-    "rerank.run": None,
-}
-
-
 def command(
     folder: RunOrBundleArgument = None,
     output: Annotated[
@@ -122,41 +101,3 @@ def export_run(run: Path, checkpoint: Path, output: Path, overrides: Sequence[st
             packages += "sentencepiece\n"
         write_text(folder / "requirements.txt", packages)
         shutil.copyfile(translate.__file__, folder / "translate.py")
-
-
-def _check_is_exported(config: Config) -> None:
-    """Raises: ConfigError if the exported translator would find other translations."""
-    if config.tokenizer.kind not in translate.TOKENIZERS:
-        raise ConfigError(f"tokenizer.kind: {config.tokenizer.kind} cannot be exported")
-    for key, only in NOT_EXPORTED.items():
-        value: Any = config.decoding
-        for name in key.split("."):
-            value = getattr(value, name, only)  # a key of an extra that is not there
-        if value != only:
-            setting = f"decoding.{key}={'null' if only is None else only}"
-            raise ConfigError(f"decoding.{key}: {value} cannot be exported; add --set {setting}")
-
-
-def _settings(run: Path, config: Config) -> dict[str, Any]:
-    """The contents of settings.json."""
-    languages = (config.data.src_language, config.data.tgt_language)
-    decoding, lexicon = config.decoding, {}
-    path = run / LEXICON_FILE
-    if path.exists() and decoding.replace_unknown and key_of(decoding, "lexicon", bool):
-        entries = Lexicon.load(path).entries
-        lexicon = {token: translations[0].token for token, translations in entries.items()}
-    wordless = WordlessLines(*load_vocabularies(run))
-    return {
-        "format": translate.FORMAT,
-        "nmt": __version__,
-        "name": config.name,
-        "direction": config.data.direction,
-        "precision": decoding.precision,
-        "decoding": {key: getattr(decoding, key) for key in DECODING_KEYS},
-        "tokenizers": {
-            side: load_tokenizer(config.tokenizer, language, side, run).settings()
-            for side, language in zip(SIDES, languages, strict=True)
-        },
-        "lexicon": lexicon,
-        "not_copied": "".join(sorted(wordless.only_source)) if wordless.are_copied else None,
-    }
