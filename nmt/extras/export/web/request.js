@@ -1,0 +1,41 @@
+"use strict";
+// Requests to a worker inside the page: there is no server.
+
+const isServer = false;
+
+const request = (() => {
+  const runs = JSON.parse(document.getElementById("runs").textContent);
+  const waiting = new Map(); // number of a request -> what to call with the answer
+  let worker;
+  let count = 0;
+
+  function start() {
+    const script = new Blob([document.getElementById("worker").textContent], { type: "text/javascript" });
+    worker = new Worker(URL.createObjectURL(script));
+    worker.onmessage = ({ data: { id, answer, error, progress } }) => {
+      if (progress !== undefined) return showProgress(progress);
+      const { resolve, reject } = waiting.get(id) ?? {};
+      waiting.delete(id);
+      if (error === undefined) resolve?.(answer);
+      else reject?.(new Error(error));
+    };
+    // A worker has no address of its own: it gets whole ones.
+    const whole = (address) => (address.startsWith("data:") ? address : new URL(address, document.baseURI).href);
+    worker.postMessage({ runs: runs.map((run) => ({ ...run, model: whole(run.model), weights: whole(run.weights) })) });
+  }
+
+  return function request(path, body, signal) {
+    if (!worker) start();
+    if (path === "/runs") return Promise.resolve(runs);
+    const id = ++count;
+    return new Promise((resolve, reject) => {
+      waiting.set(id, { resolve, reject });
+      worker.postMessage({ id, path, body });
+      signal?.addEventListener("abort", () => {
+        worker.postMessage({ cancelled: id });
+        waiting.delete(id);
+        reject(signal.reason);
+      });
+    });
+  };
+})();

@@ -1,0 +1,155 @@
+"""Writes runs as a page that translates in any browser, offline: static files, or one HTML file.
+
+The page is that of `nmt serve`, with a worker in place of the server. Each run has two parts:
+model.json with its settings, vocabularies, tokenizers and graphs, and weights.bin; both compressed
+by gzip. In a single HTML file they stand inside the page, in base64.
+"""
+
+import base64
+import gzip
+import json
+import re
+import sys
+from collections.abc import Sequence
+from hashlib import sha256
+from importlib.resources import files
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unicodedata import east_asian_width
+from urllib.parse import quote
+
+import onnx
+
+from nmt.errors import DataError
+from nmt.extras.export.graphs import export_graphs
+from nmt.extras.export.program import Weights, to_program
+from nmt.extras.export.settings import settings_of
+from nmt.extras.export.tokenizers import tokenizer_data
+from nmt.files import new_folder, write_text
+from nmt.run.folder import load_run_config, load_vocabularies
+from nmt.run.load import load_model, opened, unchanged
+from nmt.text.tokenizers import SIDES, load_tokenizer
+
+# Where the parts of the page are: a package, and a folder in it.
+SERVE, REPORTS, EXPORT = (
+    ("nmt.extras.serve", "page"),
+    ("nmt.extras.analysis", "."),
+    ("nmt.extras.export", "web"),
+)
+STYLES = {"page.css": REPORTS, "serve.css": SERVE}
+SCRIPTS = {"page.js": REPORTS, "request.js": EXPORT, "serve.js": SERVE}
+WORKER = ("runtime.js", "tokenizer.js", "warnings.js", "search.js", "answers.js", "worker.js")
+# Nothing is loaded from elsewhere. `data:` are the runs inside the page, `blob:` is the worker.
+POLICY = (
+    "default-src 'none'; script-src {hashes} 'wasm-unsafe-eval'; style-src 'unsafe-inline'; "
+    "img-src data:; connect-src 'self' data:; worker-src blob:; base-uri 'none'; form-action 'none'"
+)
+
+
+def write_web(
+    paths: Sequence[Path | None], output: Path, weights: Weights, overrides: Sequence[str]
+) -> None:
+    """Write the best checkpoints of runs, side by side.
+
+    Args:
+        paths: of runs or bundles; None is the newest run.
+        output: the new folder; or the new file, if its name ends with .html.
+        overrides: `decoding.key=value`.
+
+    Raises:
+        CheckpointError: a run cannot be read, or was changed meanwhile.
+        ConfigError: an override is invalid, or a run cannot be exported for browsers.
+        DataError: a file of a run is missing or damaged, or `output` exists.
+    """
+    if output.exists():
+        raise DataError(f"{output}: exists; delete it, or choose another name after --web")
+    runs: dict[str, dict[str, Any]] = {}
+    contents: dict[str, bytes] = {}  # of files in the folder
+    for path in paths:
+        with opened(path) as (run, checkpoint), unchanged([(run, checkpoint)]):
+            model, numbers = _model(run, checkpoint, weights, overrides)
+            place = (path or run).resolve()
+        name = base = place.stem if place.is_file() else place.name
+        while name in runs:
+            name = f"{base}-{len(runs) + 1}"
+        source, target = model["settings"]["direction"].split("-")
+        beam = model["settings"]["decoding"]["beam"]
+        runs[name] = {"name": name, "source": source, "target": target, "translations": beam}
+        text = json.dumps(model, ensure_ascii=False, separators=(",", ":"))
+        for part, content in (("model", text.encode()), ("weights", numbers)):
+            file = f"{name}/{part}.gz"
+            contents[file] = gzip.compress(content, mtime=0)
+            runs[name][part] = quote(file)
+    if output.suffix == ".html":
+        for file, content in contents.items():
+            name, part = file.removesuffix(".gz").split("/")
+            runs[name][part] = f"data:;base64,{base64.b64encode(content).decode()}"
+        write_text(output, _page([*runs.values()]))
+        return
+    with new_folder(output) as folder:
+        write_text(folder / "index.html", _page([*runs.values()]))
+        for file, content in contents.items():
+            (folder / file).parent.mkdir(exist_ok=True)
+            (folder / file).write_bytes(content)
+
+
+def _model(
+    run: Path, checkpoint: Path, weights: Weights, overrides: Sequence[str]
+) -> tuple[dict[str, Any], bytes]:
+    """Settings, vocabularies, tokenizers and graphs; and the weights: of the encoder, then of the
+    step.
+    """
+    config = load_run_config(run, overrides)
+    languages = config.data.src_language, config.data.tgt_language
+    model = {
+        "settings": settings_of(run, config),
+        "vocabularies": dict(zip(SIDES, map(list, load_vocabularies(run)), strict=True)),
+        "tokenizers": {
+            side: tokenizer_data(load_tokenizer(config.tokenizer, language, side, run))
+            for side, language in zip(SIDES, languages, strict=True)
+        },
+        "wide": _wide_characters(),
+    }
+    with TemporaryDirectory() as temporary:
+        graphs = [Path(temporary, name) for name in ("encoder.onnx", "step.onnx")]
+        export_graphs(load_model(run, checkpoint).eval(), *graphs)
+        (encoder, first), (step, second) = (to_program(onnx.load(each), weights) for each in graphs)
+    return model | {"encoder": encoder, "step": step, "encoder_bytes": len(first)}, first + second
+
+
+def _wide_characters() -> str:
+    """A class of JavaScript's regular expressions: the characters of scripts that write no spaces,
+    as `group_words` of nmt/extras/serve/answers.py knows them.
+    """
+    codes = groupby(range(sys.maxunicode + 1), lambda code: east_asian_width(chr(code)) in "WF")
+    ranges = ([*run] for is_wide, run in codes if is_wide)
+    return "[" + "".join(f"\\u{{{run[0]:x}}}-\\u{{{run[-1]:x}}}" for run in ranges) + "]"
+
+
+def _page(runs: Sequence[dict[str, Any]]) -> str:
+    """index.html of `nmt serve` with its styles and scripts inside, the worker, and the runs."""
+    html = _read(SERVE, "index.html")
+    for name, place in STYLES.items():
+        style = f"<style>\n{_read(place, name)}</style>"
+        html = html.replace(f'<link rel="stylesheet" href="./{name}">', style)
+    scripts = {name: f"\n{_read(place, name)}" for name, place in SCRIPTS.items()}
+    for name, script in scripts.items():
+        html = html.replace(f'<script src="./{name}">', f"<script>{script}")
+    digests = (base64.b64encode(sha256(text.encode()).digest()) for text in scripts.values())
+    policy = POLICY.format(hashes=" ".join(f"'sha256-{digest.decode()}'" for digest in digests))
+    meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+    listed = json.dumps(runs, ensure_ascii=False).replace("<", "\\u003c")
+    worker = "\n".join(_read(EXPORT, name) for name in WORKER)
+    data = (
+        f'<script type="application/json" id="runs">{listed}</script>\n'
+        f'<script type="text/plain" id="worker">\n{worker}</script>\n'
+    )
+    html = html.replace("<title>", f"{meta}<title>", 1)
+    return html.replace("<script>", f"{data}<script>", 1)
+
+
+def _read(place: tuple[str, str], name: str) -> str:
+    package, folder = place
+    return files(package).joinpath(folder, name).read_text(encoding="utf-8")
