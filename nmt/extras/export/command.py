@@ -1,4 +1,5 @@
-"""`nmt export`: writes a run as ONNX, with a translator that needs neither torch nor nmt.
+"""`nmt export`: writes a run as ONNX, with a translator that needs neither torch nor nmt; or runs as
+a page that translates in any browser, see web_page.py.
 
 encoder.onnx  step.onnx  settings.json  src.vocab.txt  tgt.vocab.txt  [src.spm.model]  translate.py
 requirements.txt
@@ -8,29 +9,52 @@ import logging
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from nmt import __version__
-from nmt.commands.options import BeamOption, DecodingOption, RunOrBundleArgument, decoding_overrides
-from nmt.config.schema import Config
-from nmt.config.section import key_of
-from nmt.decoding.translator import WordlessLines
-from nmt.errors import ConfigError, DataError
+from nmt.commands.options import BeamOption, DecodingOption, decoding_overrides
+from nmt.errors import DataError
 from nmt.extras.export import translate
 from nmt.extras.export.graphs import export_graphs
-from nmt.extras.lexicon.lexicon import LEXICON_FILE, Lexicon
+from nmt.extras.export.program import Weights
+from nmt.extras.export.settings import settings_of
+from nmt.extras.export.web_page import write_web
 from nmt.files import new_folder, sha256_of, write_json, write_text
-from nmt.run.folder import load_run_config, load_vocabularies
+from nmt.run.folder import load_run_config
 from nmt.run.load import load_model, opened, unchanged
-from nmt.text.tokenizers import SIDES, load_tokenizer, model_path
+from nmt.text.tokenizers import model_path
+
 
 def command(
-    folder: RunOrBundleArgument = None,
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Run folder or bundle; with --web perhaps several, side by side. Default: the "
+            "newest in runs/.",
+            metavar="RUN",
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Folder to write. Default: RUN-onnx.", metavar="DIR"),
+    ] = None,
+    web: Annotated[
+        Path | None,
+        typer.Option(
+            "--web",
+            help="Write a page instead that translates in any browser, without a server: a folder "
+            "of static files, or one file if the name ends with .html.",
+            metavar="DIR|FILE.html",
+        ),
+    ] = None,
+    weights: Annotated[
+        Weights | None,
+        typer.Option(
+            "--weights",
+            help="How --web stores numbers: int8 (default) takes a quarter of the space; float32 "
+            "is exact.",
+        ),
     ] = None,
     beam: BeamOption = None,
     set_: DecodingOption = None,
@@ -38,21 +62,34 @@ def command(
     """Export the best checkpoint of a run.
 
     Raises:
+        typer.BadParameter: options or runs do not go together.
         CheckpointError: there is no run, or it cannot be read.
         ConfigError: an override is invalid, or asks for something that the exported translator does
             not do.
         DataError: a file of the run is missing or damaged, or `output` exists.
     """
-    with opened(folder) as (run, checkpoint):
+    paths: Sequence[Path | None] = folders or [None]
+    overrides = decoding_overrides(set_, beam)
+    if web is not None:
+        if output is not None:
+            raise typer.BadParameter("-o writes ONNX, and --web a page; give one of them")
+        write_web(paths, web, weights or "int8", overrides)
+        print(f"{web}: {_size(web) / 1e6:.1f} MB; it translates without nmt, in any browser:")
+        print(f"python -m http.server -d {web}" if web.is_dir() else f"open {web}")
+        return
+    if weights is not None:
+        raise typer.BadParameter("--weights is for --web")
+    if len(paths) > 1:
+        raise typer.BadParameter(f"{len(paths)} runs: only --web takes several")
+    with opened(paths[0]) as (run, checkpoint):
         source = run.resolve()
-        if folder is not None and folder.is_file():  # a bundle
-            source = folder.with_suffix("")
+        if paths[0] is not None and paths[0].is_file():  # a bundle
+            source = paths[0].with_suffix("")
         output = output or source.with_name(f"{source.name}-onnx")
         if output.exists():
             raise DataError(f"{output}: exists; delete it, or choose another folder with -o")
-        export_run(run, checkpoint, output, decoding_overrides(set_, beam))
-    size = sum(path.stat().st_size for path in output.iterdir())
-    print(f"{output}: {size / 1e6:.1f} MB; it translates without nmt and torch:")
+        export_run(run, checkpoint, output, overrides)
+    print(f"{output}: {_size(output) / 1e6:.1f} MB; it translates without nmt and torch:")
     print(f"pip install -r {output / 'requirements.txt'}")
     print(f'python {output / "translate.py"} "A sentence."')
 
@@ -71,8 +108,7 @@ def export_run(run: Path, checkpoint: Path, output: Path, overrides: Sequence[st
     """
     with new_folder(output) as folder, unchanged([(run, checkpoint)]):
         config = load_run_config(run, overrides)
-        _check_is_exported(config)
-        settings = _settings(run, config)
+        settings = settings_of(run, config)
         graphs = folder / "encoder.onnx", folder / "step.onnx"
         export_graphs(load_model(run, checkpoint).eval(), *graphs)
         if config.decoding.precision == "int8":
@@ -101,3 +137,8 @@ def export_run(run: Path, checkpoint: Path, output: Path, overrides: Sequence[st
             packages += "sentencepiece\n"
         write_text(folder / "requirements.txt", packages)
         shutil.copyfile(translate.__file__, folder / "translate.py")
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder."""
+    return sum(each.stat().st_size for each in (path, *path.rglob("*")) if each.is_file())
