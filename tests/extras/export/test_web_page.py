@@ -1,0 +1,190 @@
+"""`nmt export --web`: what it writes and refuses; and in headless Chromium, that the page translates
+without a server, and gives the answers of `nmt serve`.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="needs nmt[serve]")
+pytest.importorskip("playwright", reason="needs playwright")
+
+from playwright.sync_api import Browser, Page, expect
+
+from nmt.extras.export.web_page import write_web
+from nmt.extras.serve.answers import ServedRun, find_alternatives, line_details
+from nmt.extras.serve.whatif import beam_tree, losses_without
+from tests.conftest import Run
+from tests.extras.analysis.test_html import needs_chromium
+from tests.extras.serve.conftest import served  # noqa: F401
+
+DOG, KING = "The dog sees the tree.", "The king loves the river."
+LINES = [DOG, KING, "the DOG", "A qqq sees the zzz!", "The tree loves the dog and the king.", "…"]
+
+
+def test_a_folder_and_a_file(nmt: Run, run: Path, tmp_path: Path) -> None:
+    site, file = tmp_path / "site", tmp_path / "one.html"
+    result = nmt("export", run, run, "--web", site, "--beam", 3)
+    assert (result.status, result.err) == (0, "")
+    size, command = result.out.splitlines()
+    assert re.fullmatch(rf"{site}: \d\.\d MB; it translates without nmt, in any browser:", size)
+    assert command == f"python -m http.server -d {site}"
+    names = {path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()}
+    parts = ("model.gz", "weights.gz")
+    assert names == {"index.html", *(f"{name}/{part}" for name in ("run", "run-2") for part in parts)}
+    html = (site / "index.html").read_text("utf-8")
+    (listed,) = re.findall('<script type="application/json" id="runs">(.*)</script>', html)
+    assert json.loads(listed)[1] == {
+        "name": "run-2",
+        "source": "en",
+        "target": "de",
+        "translations": 3,
+        "model": "run-2/model.gz",
+        "weights": "run-2/weights.gz",
+    }
+    result = nmt("export", run, "--web", file, "--weights", "float32")
+    assert (result.status, result.err) == (0, "")
+    assert result.out.splitlines()[1] == f"open {file}"
+    for existing in (site, file):
+        result = nmt("export", run, "--web", existing)
+        message = f"{existing}: exists; delete it, or choose another name after --web"
+        assert (result.status, result.out, result.err) == (1, "", f"nmt: {message}\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--web", "{new}", "-o", "x"], "-o writes ONNX, and --web a page; give one of them"),
+        (["--weights", "int8"], "--weights is for --web"),
+        (["{run}", "-o", "{new}"], "2 runs: only --web takes several"),
+        (
+            ["--web", "{new}", "--set", "decoding.no_repeat_ngram=3"],
+            "decoding.no_repeat_ngram: 3 cannot be exported; add --set decoding.no_repeat_ngram=null",
+        ),
+    ],
+)
+def test_what_it_refuses(
+    nmt: Run, folder: Path, tmp_path: Path, options: list[str], message: str
+) -> None:
+    run, new = folder / "run", tmp_path / "new"
+    result = nmt("export", run, *(option.format(run=run, new=new) for option in options))
+    assert result.status != 0
+    assert message in " ".join(result.err.split())
+    assert not new.exists()
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """One HTML file with two runs, opened without a network. Afterwards nothing may have been
+    loaded from elsewhere, and no script may have failed.
+    """
+    file, problems = tmp_path_factory.mktemp("web") / "one.html", list[str]()
+    write_web([folder / "run", folder / "other"], file, "float32", ())
+    with browser.new_context(viewport={"width": 375, "height": 700}, offline=True) as context:
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("console", lambda message: problems.append(message.text))
+        page.on(
+            "request",
+            lambda request: (
+                problems.append(request.url[:80])
+                if not request.url.startswith(("file:", "data:", "blob:"))
+                else None
+            ),
+        )
+        page.goto(f"{file.as_uri()}#q={DOG}")
+        yield page
+    assert problems == []
+
+
+def ask(page: Page, path: str, **body: Any) -> dict[str, Any]:
+    result: dict[str, Any] = page.evaluate(
+        "([path, body]) => request(path, { run: 'run', ...body })", [path, body]
+    )
+    return result
+
+
+def same(found: Any, expected: Any) -> None:
+    """All that `expected` has; the server rounds."""
+    if isinstance(expected, dict):
+        for key in {*expected} - {"alignment", "detectedLanguage"}:
+            same(found[key], expected[key])
+    elif isinstance(expected, list | tuple):
+        assert len(found) == len(expected), (found, expected)
+        for each, other in zip(found, expected, strict=True):
+            same(each, other)
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, abs=1e-4)
+    else:
+        assert found == expected
+
+
+@pytest.mark.slow
+@needs_chromium
+def test_answers_are_those_of_the_server(page: Page, served: list[ServedRun]) -> None:  # noqa: F811
+    run = served[0]
+    for line in LINES:
+        expected = line_details(run.translator.translate_n_best([line], 3)[0], run)
+        (found,) = ask(page, "/translate", q=[line], alternatives=2)["lines"]
+        same(found, expected)
+    tokens = run.translator.translate([DOG])[0].tokens
+    for n in range(len(tokens)):
+        found = ask(page, "/alternatives", q=DOG, tokens=tokens[:n])["alternatives"]
+        same(found, [*find_alternatives(run, DOG, tokens[:n], 8)])
+    text = "Der Hund"
+    (expected,) = run.translator.translate_n_best([DOG], 1, [text])
+    (found,) = ask(page, "/translate", q=[DOG], prefix=text)["lines"]
+    same(found, line_details(expected, run))
+
+
+@pytest.mark.slow
+@needs_chromium
+def test_a_user_without_a_server(page: Page, served: list[ServedRun]) -> None:  # noqa: F811
+    words = page.locator(".run").first.locator(".words.output button")
+    expect(words).to_have_text(served[0].translator.translate([DOG])[0].text.split())
+    expect(page.locator(".run")).to_have_count(2)
+    for name in ("Translate a file", "For programs", "Terms"):
+        expect(page.get_by_text(name)).to_have_count(0)
+    words.nth(1).click()
+    choices = page.locator(".panel .choices button")
+    expect(choices.nth(1)).to_be_visible()
+    page.get_by_label("Another word").fill("Zebra")
+    page.keyboard.press("Enter")
+    expect(page.locator(".panel .notes")).to_contain_text("'Zebra' is not in the target vocabulary")
+    page.keyboard.press("Escape")
+    page.fill("#source", f"{DOG} {KING}")
+    expect(page.locator(".run").first.locator(".text [role=button]")).to_have_count(2)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.slow
+@needs_chromium
+def test_a_folder_is_served(browser: Browser, folder: Path, tmp_path: Path) -> None:
+    """From any folder of a static host. Opened from disk it says what is missing."""
+    site = tmp_path / "a b" / "site"
+    site.parent.mkdir()
+    write_web([folder / "run"], site, "int8", ())
+    page = browser.new_page()
+
+    class Handler(SimpleHTTPRequestHandler):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments, directory=str(tmp_path))
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        page.goto(f"http://127.0.0.1:{server.server_port}/a b/site/#q={DOG}")
+        expect(page.locator(".words.output button").first).to_be_visible(timeout=20_000)
+        server.shutdown()
+    page.goto(f"{(site / 'index.html').as_uri()}#q={DOG}")
+    expect(page.get_by_role("alert")).to_contain_text("a folder needs a web server")
+    page.close()
