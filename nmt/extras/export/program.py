@@ -16,11 +16,10 @@ OPERATORS = {*re.findall(r"^  ([A-Z]\w+): ", RUNTIME.read_text(encoding="utf-8")
 ROWS = {"Linear": (1,), "LSTM": (1, 2), "GRU": (1, 2), "RNN": (1, 2), "Gather": (0,)}
 
 Array = np.ndarray[Any, Any]
+Weights = Literal["int8", "float32"]
 
 
-def to_program(
-    model: onnx.ModelProto, weights: Literal["int8", "float32"]
-) -> tuple[dict[str, Any], bytes]:
+def to_program(model: onnx.ModelProto, weights: Weights) -> tuple[dict[str, Any], bytes]:
     """A graph for the runtime: what becomes JSON, and the bytes of its tensors.
 
     A product with constant weights becomes the operator `Linear`, which has a row of weights for

@@ -26,7 +26,8 @@ from nmt.errors import DataError
 from nmt.extras.export.graphs import export_graphs
 from nmt.extras.export.program import Weights, to_program
 from nmt.extras.export.settings import settings_of
-from nmt.extras.export.tokenizers import tokenizer_data
+from nmt.extras.export.tokenizers import sentence_rules, tokenizer_data
+from nmt.extras.texts.sentences import writes_spaces
 from nmt.files import new_folder, write_text
 from nmt.run.folder import load_run_config, load_vocabularies
 from nmt.run.load import load_model, opened, unchanged
@@ -110,6 +111,8 @@ def _model(
             side: tokenizer_data(load_tokenizer(config.tokenizer, language, side, run))
             for side, language in zip(SIDES, languages, strict=True)
         },
+        "sentences": sentence_rules(languages[0]),
+        "writes_spaces": writes_spaces(languages[1]),
         "wide": _wide_characters(),
     }
     with TemporaryDirectory() as temporary:
@@ -151,5 +154,7 @@ def _page(runs: Sequence[dict[str, Any]]) -> str:
 
 
 def _read(place: tuple[str, str], name: str) -> str:
+    """A part of the page; scripts without their lines of comments, which browsers need not load."""
     package, folder = place
-    return files(package).joinpath(folder, name).read_text(encoding="utf-8")
+    text = files(package).joinpath(folder, name).read_text(encoding="utf-8")
+    return re.sub(r"^\s*//.*\n", "", text, flags=re.MULTILINE) if name.endswith(".js") else text

@@ -5,20 +5,22 @@ const N_ALTERNATIVES = 8;
 const N_SPECIALS = 4;
 const UNKNOWN = "<unk>";
 
-const sum = (values) => values.reduce((total, value) => total + value, 0);
+const totalOf = (values) => values.reduce((total, value) => total + value, 0);
 const last = (values) => Math.max(-1, ...values);
 
 // A run that translates. Its parts come from web_page.py; weights: ArrayBuffer.
 class Translator {
-  constructor({ settings, vocabularies, tokenizers, wide, encoder, step, encoder_bytes: size }, weights) {
+  constructor(parts, weights) {
+    const { settings, vocabularies, tokenizers, encoder, step, encoder_bytes: size } = parts;
     const idOf = (tokens) => new Map(tokens.map((token, id) => [token, id]).slice(N_SPECIALS));
+    this.parts = parts;
     this.settings = settings;
     this.options = { ...settings.decoding, words: vocabularies.tgt.length };
     this.tgtTokens = vocabularies.tgt;
     [this.srcIds, this.tgtIds] = [idOf(vocabularies.src), idOf(vocabularies.tgt)];
     this.srcTokenizer = new Tokenizer(settings.tokenizers.src, tokenizers.src);
     this.tgtTokenizer = new Tokenizer(settings.tokenizers.tgt, tokenizers.tgt);
-    this.wide = new RegExp(wide, "u");
+    this.wide = new RegExp(parts.wide, "u");
     this.model = new Model(new Graph(encoder, weights.slice(0, size)), new Graph(step, weights.slice(size)));
   }
 
@@ -95,7 +97,7 @@ class Translator {
   // All about a line and its translations; a line of several sentences has them.
   async detailsOf(line, n, prefix, pause) {
     const ids = this.idsOf(this.tgtTokenizer.split(prefix));
-    const places = prefix ? [[0, line.length]] : findSentences(line, this.settings.tokenizers.src);
+    const places = prefix ? [[0, line.length]] : findSentences(line, this.parts.sentences);
     const sentences = [];
     for (const [start, end] of places) {
       await pause();
@@ -107,7 +109,7 @@ class Translator {
       sentences.push({ source, src_words: this.groupWords(source, srcTokens, this.srcTokenizer)[0], src_cut: isCut, warnings, translations: described });
     }
     if (sentences.length === 1) return sentences[0];
-    const text = sentences.flatMap(({ translations }) => translations.slice(0, 1).map((best) => best.text)).join(this.settings.writes_spaces ? " " : "");
+    const text = sentences.flatMap(({ translations }) => translations.slice(0, 1).map((best) => best.text)).join(this.parts.writes_spaces ? " " : "");
     return { source: line, warnings: [], translations: [{ text }], sentences };
   }
 
@@ -120,7 +122,7 @@ class Translator {
       const start = Math.max(text.indexOf(word, end), end);
       const next = Math.max(rows.lastIndexOf(index) + 1, first); // tokens that add no text belong to the next word
       const origin = replaced.findLast(({ position, token }) => token && position >= first && position < next)?.origin ?? "model";
-      const probability = Math.exp(sum(logProbs.slice(first, next)));
+      const probability = Math.exp(totalOf(logProbs.slice(first, next)));
       const result = { text: word, before: text.slice(end, start), token: first, probability, origin };
       [end, first] = [start + word.length, next];
       return result;
@@ -133,7 +135,7 @@ class Translator {
       for (const row of own) row.forEach((weight, column) => { if (ends[column] >= 0) totals[ends[column]] += weight / own.length; });
       return totals;
     });
-    return { text, tokens, score, log_prob: sum(logProbs), token_log_probs: logProbs, replaced, complete, confidence: null, words, attention: weights };
+    return { text, tokens, score, log_prob: totalOf(logProbs), token_log_probs: logProbs, replaced, complete, confidence: null, words, attention: weights };
   }
 
   // The words of a text, and for each token the index of its word; -1 if it adds no text. Words stand between spaces; in
@@ -154,7 +156,7 @@ class Translator {
       before = joined;
       return isNew ? joined.split(" ").length - 1 : -1;
     });
-    const written = splitAtSpaces(text).filter((word) => tokenizer.normalize(word));
+    const written = text.split(SPACES).filter((word) => tokenizer.normalize(word));
     const n = last(indices) + 1;
     return [written.length === n ? written : tokenizer.join(tokens).split(" ").slice(0, n), indices];
   }

@@ -19,6 +19,7 @@ const request = (() => {
       if (error === undefined) resolve?.(answer);
       else reject?.(new Error(error));
     };
+    worker.onerror = ({ message }) => showProgress(`This browser cannot run the page: ${message}`);
     // A worker has no address of its own: it gets whole ones.
     const whole = (address) => (address.startsWith("data:") ? address : new URL(address, document.baseURI).href);
     worker.postMessage({ runs: runs.map((run) => ({ ...run, model: whole(run.model), weights: whole(run.weights) })) });

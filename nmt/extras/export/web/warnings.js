@@ -1,0 +1,1 @@
+function warningsOf() { return []; }

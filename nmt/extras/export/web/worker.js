@@ -6,7 +6,7 @@ let queue = Promise.resolve();
 
 onmessage = ({ data: { runs, id, path, body, cancelled: number } }) => {
   if (runs) {
-    for (const run of runs) queue = queue.then(() => { translators.set(run.name, load(run)); return translators.get(run.name).catch(() => {}); });
+    for (const run of runs) queue = queue.then(() => translators.set(run.name, load(run)).get(run.name)).catch(() => {});
   } else if (number) {
     cancelled.add(number);
   } else {
