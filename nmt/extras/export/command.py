@@ -1,5 +1,5 @@
-"""`nmt export`: writes a run as ONNX, with a translator that needs neither torch nor nmt; or runs as
-a page that translates in any browser, see web_page.py.
+"""`nmt export`: writes a run as ONNX, with a translator that needs neither torch nor nmt; with
+--web, runs as a page that translates in any browser, see web_page.py.
 
 encoder.onnx  step.onnx  settings.json  src.vocab.txt  tgt.vocab.txt  [src.spm.model]  translate.py
 requirements.txt

@@ -41,7 +41,7 @@ SERVE, REPORTS, EXPORT = (
 )
 STYLES = {"page.css": REPORTS, "serve.css": SERVE}
 SCRIPTS = {"page.js": REPORTS, "request.js": EXPORT, "serve.js": SERVE}
-WORKER = ("runtime.js", "tokenizer.js", "warnings.js", "search.js", "answers.js", "worker.js")
+WORKER = ("runtime.js", "tokenizer.js", "search.js", "answers.js", "worker.js")
 # Nothing is loaded from elsewhere. `data:` are the runs inside the page, `blob:` is the worker.
 POLICY = (
     "default-src 'none'; script-src {hashes} 'wasm-unsafe-eval'; style-src 'unsafe-inline'; "

@@ -25,8 +25,8 @@ from nmt.config.parts import (
 )
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.search import search
-from nmt.extras.export.command import DECODING_KEYS
 from nmt.extras.export.graphs import export_graphs
+from nmt.extras.export.settings import DECODING_KEYS
 from nmt.extras.export.translate import Graph, Search, Translator
 from nmt.model.lexical_bias import WordKeys
 from nmt.model.seq2seq import Seq2Seq

@@ -104,7 +104,7 @@ class Translator {
       const source = line.slice(start, end);
       const { srcTokens, isCut } = this.read(source);
       const translations = this.translate(source, n, ids);
-      const warnings = translations.length ? warningsOf(translations[0], isCut, this.knowledge) : [];
+      const warnings = [];
       const described = translations.map((each) => this.describe(each));
       sentences.push({ source, src_words: this.groupWords(source, srcTokens, this.srcTokenizer)[0], src_cut: isCut, warnings, translations: described });
     }
@@ -183,7 +183,7 @@ class Translator {
       const translation = this.describe(best);
       // Otherwise the token continues the word before.
       const words = translation.words.filter(({ token }) => token === prefix.length);
-      return words.map((word) => ({ word: word.text, probability, translation, warnings: warningsOf(best, false, this.knowledge) }));
+      return words.map((word) => ({ word: word.text, probability, translation, warnings: [] }));
     });
   }
 
@@ -192,6 +192,7 @@ class Translator {
     const { srcTokens, src } = this.read(text);
     const indices = this.groupWords(text, srcTokens, this.srcTokenizer)[1];
     const words = [...new Set(indices)].filter((index) => index >= 0);
+    if (words.length < 2) return []; // without its only word, there is nothing to translate
     const shorter = words.map((word) => src.filter((_, i) => indices[i] !== word));
     const [whole, ...without] = force(this.model, [src, ...shorter], [...this.idsOf(tokens), EOS]);
     return without.map((logProbs) => logProbs.map((logProb, i) => whole[i] - logProb));
@@ -202,7 +203,7 @@ class Translator {
     const { best, steps } = search(this.model, this.read(text).src, this.options, this.options.beam);
     const nodes = steps.flat();
     return nodes.map(({ id, parent, own, logProb, ends }, index) => ({
-      text: id === EOS ? "" : this.tgtTokenizer.join([this.tgtTokens[id]]), parent: parent.parent ? nodes.indexOf(parent) : null,
+      text: this.tgtTokens[id], parent: parent.parent ? nodes.indexOf(parent) : null,
       probability: Math.exp(own), log_prob: logProb, ends, rank: best.includes(nodes[index]) ? best.indexOf(nodes[index]) : null,
     }));
   }
