@@ -65,7 +65,7 @@ def search(
         sources: ids without special tokens.
         n_best: hypotheses per sentence, at most the beam; in sampling, the number of samples.
         prefixes: the ids that the hypotheses of each sentence start with.
-        steps: gets the steps, which also have what the beam dropped later.
+        steps: an empty list that gets the steps, which also have what the beam dropped later.
 
     Returns:
         For each sentence its `n_best` hypotheses, best first; fewer if search found fewer.
@@ -84,7 +84,7 @@ def search(
     padded, src_lengths = pad_sources(sources)
     memory = model.encode(padded.to(model.device), src_lengths)
     state = model.start(memory)
-    beams = _Beams(sources, prefixes, options, n_best)
+    beams = _Beams(sources, prefixes, options, n_best, [] if steps is None else steps)
     if beams.width > 1:
         rows = torch.arange(len(sources)).repeat_interleave(beams.width)
         state = state.select(rows.to(model.device))
@@ -99,9 +99,7 @@ def search(
             memory = memory.select(rows.to(model.device))
         state = output.state.select(parents[rows].flatten().to(model.device))
     if words is not None:
-        beams.steps = [replace(step, ids=words[step.ids]) for step in beams.steps]
-    if steps is not None:
-        steps += beams.steps
+        beams.steps[:] = (replace(step, ids=words[step.ids]) for step in beams.steps)
     return trace_back(beams.steps, beams.finished, src_lengths.tolist())
 
 
@@ -134,8 +132,9 @@ class _Beams:
         prefixes: Sequence[Sequence[int]],
         options: DecodingConfig,
         n_best: int,
+        steps: list[BeamStep],
     ) -> None:
-        self.options = options
+        self.options, self.steps = options, steps
         self.samples = options.search == "sampling"
         self.size = n_best if self.samples else options.beam
         n_sentences = len(sources)
@@ -170,7 +169,6 @@ class _Beams:
         self.ids_so_far = torch.empty(n_sentences, width, 0, dtype=torch.long)
         n_columns = max(self.src_lengths) if options.coverage_penalty else 0
         self.attention_sums = torch.zeros(n_sentences, width, n_columns, dtype=torch.double)
-        self.steps: list[BeamStep] = []
         self.finished = NBestLists(n_sentences, n_best)
 
     def __len__(self) -> int:

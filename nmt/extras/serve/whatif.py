@@ -14,9 +14,11 @@ from nmt.errors import DataError
 from nmt.extras.serve.answers import DIGITS, ServedRun, group_words, target_ids
 from nmt.text.vocabulary import EOS
 
+MAX_LOSSES = 1 << 15  # of an answer; a step of the model computes each
 
-def losses_without(run: ServedRun, text: str, tokens: Sequence[str]) -> Any:
-    """For `schemas.WithoutAnswer`. Raises: DataError: a token is unknown."""
+
+def losses_without(run: ServedRun, text: str, tokens: Sequence[str]) -> list[list[float]]:
+    """For `schemas.WithoutAnswer`. Raises: DataError: a token is unknown, or too many."""
     translator = run.translator
     advice = "a translation with a placeholder, tag or term has no probability"
     parts = target_ids(translator, tokens, advice)
@@ -25,6 +27,8 @@ def losses_without(run: ServedRun, text: str, tokens: Sequence[str]) -> Any:
     words, places = group_words(text, src_tokens, translator.src_tokenizer)
     if len(words) < 2:
         return []  # without its only word, there is nothing to translate
+    if len(words) * len(tgt) > MAX_LOSSES:
+        raise DataError(f"{len(words)} words with {len(tgt)} tokens are too many; split the text")
     sources = [
         [token for token, place in zip(src_tokens, places, strict=True) if place != word]
         for word in (None, *range(len(words)))
@@ -34,7 +38,8 @@ def losses_without(run: ServedRun, text: str, tokens: Sequence[str]) -> Any:
     # A token of the details may be several ones for the model.
     borders = [*accumulate(map(len, parts), initial=0), len(tgt) + 1]
     sums = np.array([[*accumulate(log_probs, initial=0.0)] for log_probs, _ in scored])[:, borders]
-    return np.diff(sums[0] - sums[1:]).round(DIGITS).tolist()
+    losses: list[list[float]] = np.diff(sums[0] - sums[1:]).round(DIGITS).tolist()
+    return losses
 
 
 def beam_tree(run: ServedRun, text: str) -> list[dict[str, Any]]:

@@ -323,8 +323,8 @@ def test_a_token(served: list[ServedRun]) -> None:
             assert error_of(client.get(path)) == (401, text)
             assert error_of(client.get(path, headers=wrong)) == (401, text)
             assert client.get(path, headers=right).status_code == 200
-        for path in ("/translate", "/alternatives"):
-            fields: dict[str, Any] = {"q": DOG, **({} if path == "/translate" else {"tokens": []})}
+        for path in ("/translate", "/tree", "/alternatives", "/without"):
+            fields: dict[str, Any] = {"q": DOG, **({} if path[:2] == "/t" else {"tokens": []})}
             assert error_of(client.post(path, json=fields)) == (401, text)
             assert error_of(client.post(path, json={**fields, "api_key": "Ä"})) == (401, text)
             assert client.post(path, json={**fields, "api_key": TOKEN}).status_code == 200
