@@ -103,7 +103,7 @@ def check(browser: Browser, run: Path | None, texts: list[str], beam: int, kind:
         f"gzip; ready after {seconds:.2f} s; {shown}",
         flush=True,
     )
-    return n_same == len(texts)
+    return bool(n_same == len(texts))
 
 
 def main() -> None:

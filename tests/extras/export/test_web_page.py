@@ -1,4 +1,4 @@
-"""`nmt export --web`: what it writes and refuses; and in headless Chromium, that the page translates
+"""`nmt export --web`: what it writes and refuses; in headless Chromium, that the page translates
 without a server, and gives the answers of `nmt serve`.
 """
 
@@ -67,8 +67,8 @@ def test_a_folder_and_a_file(nmt: Run, run: Path, tmp_path: Path) -> None:
         (["--weights", "int8"], "--weights is for --web"),
         (["{run}", "-o", "{new}"], "2 runs: only --web takes several"),
         (
-            ["--web", "{new}", "--set", "decoding.no_repeat_ngram=3"],
-            "decoding.no_repeat_ngram: 3 cannot be exported; add --set decoding.no_repeat_ngram=null",
+            ["--web", "{new}", "--set", "decoding.shortlist=20"],
+            "decoding.shortlist: 20 cannot be exported; add --set decoding.shortlist=0",
         ),
     ],
 )
@@ -144,9 +144,9 @@ def test_answers_are_those_of_the_server(page: Page, served: list[ServedRun]) ->
         found = ask(page, "/alternatives", q=DOG, tokens=tokens[:n])["alternatives"]
         same(found, [*find_alternatives(run, DOG, tokens[:n], 8)])
     text = "Der Hund"
-    (expected,) = run.translator.translate_n_best([DOG], 1, [text])
+    (begun,) = run.translator.translate_n_best([DOG], 1, [text])
     (found,) = ask(page, "/translate", q=[DOG], prefix=text)["lines"]
-    same(found, line_details(expected, run))
+    same(found, line_details(begun, run))
     same(ask(page, "/without", q=DOG, tokens=tokens)["losses"], losses_without(run, DOG, tokens))
     assert ask(page, "/without", q="dog", tokens=tokens)["losses"] == []
     same(ask(page, "/tree", q=DOG)["nodes"], beam_tree(run, DOG))
