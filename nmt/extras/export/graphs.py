@@ -226,12 +226,17 @@ def _to_tensors(memory: Memory | None, state: DecoderState) -> dict[str, Tensor]
 
 
 def _look_up(bias: LexicalBias, src: Tensor) -> Translations:
-    """As `LexicalBias.look_up`, but the graph computes the number of columns."""
+    """As `LexicalBias.look_up`, but the graph computes the number of columns, and ONNX has no
+    `searchsorted`.
+    """
     rows = src
     if bias.n_words:
         _, keys = bias.words(src)
-        is_word = keys.unsqueeze(2) == bias.word_keys  # [B, S, W]; the graph has no binary search
-        rows = torch.where(is_word.any(2), bias.src_size + is_word.long().argmax(2), src)
+        places = torch.zeros_like(keys)  # of the last word that is not after the key
+        for power in reversed(range((bias.n_words - 1).bit_length())):
+            later = (places + 2**power).clamp(max=bias.n_words - 1)
+            places = torch.where(bias.word_keys[later] <= keys, later, places)
+        rows = torch.where(bias.word_keys[places] == keys, bias.src_size + places, src)
     ids = bias.ids[rows].flatten(1)  # [B, S * k]
     in_order, order = ids.sort(1)
     is_new = (in_order[:, 1:] != in_order[:, :-1]).long()
