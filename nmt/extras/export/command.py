@@ -19,6 +19,7 @@ from nmt.extras.export import translate
 from nmt.extras.export.graphs import export_graphs
 from nmt.extras.export.program import Weights
 from nmt.extras.export.settings import settings_of
+from nmt.extras.export.storage import shrink
 from nmt.extras.export.web_page import write_web
 from nmt.files import new_folder, sha256_of, write_json, write_text
 from nmt.run.folder import load_run_config
@@ -124,6 +125,7 @@ def export_run(run: Path, checkpoint: Path, output: Path, overrides: Sequence[st
                     weight_type=QuantType.QInt8,
                     per_channel=True,
                 )
+                shrink(graph)  # what they left in float32
             logging.disable(level)
         for path in (run / "src.vocab.txt", run / "tgt.vocab.txt", model_path(run, "src")):
             if path.exists():

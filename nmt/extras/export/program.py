@@ -4,18 +4,17 @@ import re
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
 from nmt.errors import ConfigError
+from nmt.extras.export.storage import Array, narrow, quantize
 
 RUNTIME = Path(__file__).with_name("web") / "runtime.js"
 OPERATORS = {*re.findall(r"^  ([A-Z]\w+): ", RUNTIME.read_text(encoding="utf-8"), re.MULTILINE)}
 # operator -> its inputs that are rows of numbers, which take little room
 ROWS = {"Linear": (1,), "LSTM": (1, 2), "GRU": (1, 2), "RNN": (1, 2), "Gather": (0,)}
 
-Array = np.ndarray[Any, Any]
 Weights = Literal["int8", "float32"]
 
 
@@ -92,25 +91,16 @@ class _Tensors:
         if name not in self.entries:
             entry: dict[str, Any] = {"dims": array.shape}
             kind = {"f": "float32", "b": "bool"}.get(array.dtype.kind, "int64")
-            if are_rows and kind == "int64" and array.min() >= 0 and array.max() < 2**16:
-                kind = "uint16"
             array = array.astype(kind)
-            if are_rows and kind == "float32" and array.ndim > 1 and self.in_int8:
+            if are_rows and kind == "int64":
+                array = narrow(array)
+            elif are_rows and kind == "float32" and array.ndim > 1 and self.in_int8:
                 array, scales = quantize(array)
-                kind, entry["scales"] = "int8", self._place(scales)
-            self.entries[name] = entry | {"type": kind, "at": self._place(array)}
+                entry["scales"] = self._place(scales)
+            self.entries[name] = entry | {"type": array.dtype.name, "at": self._place(array)}
         return name
 
     def _place(self, array: Array) -> int:
         self.data.extend(bytes(-len(self.data) % 8))
         self.data.extend(array.tobytes())
         return len(self.data) - array.nbytes
-
-
-def quantize(weights: Array) -> tuple[Array, Array]:
-    """Weights [.., rows, columns] as int8, and scales [.., rows, 1]: their product differs from the
-    weights by half a scale at most.
-    """
-    largest = np.abs(weights).max(-1, keepdims=True)
-    scales = np.maximum(largest, 1e-12).astype(np.float32) / np.float32(127)
-    return np.round(weights / scales).astype(np.int8), scales

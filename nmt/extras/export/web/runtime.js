@@ -249,9 +249,7 @@ function layer(nStates, advance) {
 // reads the names in this table.
 const OPERATORS = {
   Abs: unary((x) => (x < 0 ? -x : x)),
-  Add: binary((x, y) => x + y, (x, y, result) => {
-    for (let i = 0; i < x.length; i++) result[i] = x[i] + y[i];
-  }),
+  Add: binary((x, y) => x + y, (x, y, result) => { for (let i = 0; i < x.length; i++) result[i] = x[i] + y[i]; }),
   And: test((x, y) => x && y),
   Cast: ([a], { to }) => {
     if (to === 1) return new Tensor(Float32Array.from(a.data, Number), a.dims);
@@ -264,10 +262,7 @@ const OPERATORS = {
     const dims = all[0].dims.with(middle, sum(all.map((a) => a.dims[middle])));
     const result = new all[0].data.constructor(size(dims));
     for (let i = 0, to = 0; i < outer; i++) {
-      for (const { data } of all) {
-        result.set(part(data, i, data.length / outer), to);
-        to += data.length / outer;
-      }
+      for (const { data } of all) result.set(part(data, i, data.length / outer), (to += data.length / outer) - data.length / outer);
     }
     return new Tensor(result, dims);
   },
@@ -294,9 +289,7 @@ const OPERATORS = {
     if (result instanceof Uint16Array) result = BigInt64Array.from(result, BigInt);
     return new Tensor(result, a.dims.toSpliced(middle, 1, ...index.dims));
   },
-  GatherElements: ([a, index], { axis = 0 }) => {
-    return new Tensor(a.data.constructor.from(positions(a, index, axis), (position) => a.data[position]), index.dims);
-  },
+  GatherElements: ([a, index], { axis = 0 }) => new Tensor(a.data.constructor.from(positions(a, index, axis), (i) => a.data[i]), index.dims),
   GRU: layer(1, (fromInput, fromHidden, hidden) => {
     const n = hidden.length;
     for (let i = 0; i < n; i++) {
@@ -314,9 +307,7 @@ const OPERATORS = {
   }),
   Less: test((x, y) => x < y),
   LessOrEqual: test((x, y) => x <= y),
-  Linear: ([a], { matrix }) => {
-    return new Tensor(matrix.multiply(a.data, a.data.length / matrix.columns), a.dims.with(-1, matrix.outputs));
-  },
+  Linear: ([a], { matrix }) => new Tensor(matrix.multiply(a.data, a.data.length / matrix.columns), a.dims.with(-1, matrix.outputs)),
   Log: unary(Math.log),
   LogSoftmax: alongLast((values, result) => {
     const total = logSumExp(values);
@@ -333,9 +324,7 @@ const OPERATORS = {
   MatMul: matrixProduct,
   Min: (all) => all.reduce((a, b) => binary((x, y) => (x < y ? x : y))([a, b])),
   Mod: binary((x, y) => ((x % y) + y) % y),
-  Mul: binary((x, y) => x * y, (x, y, result) => {
-    for (let i = 0; i < x.length; i++) result[i] = x[i] * y[i];
-  }),
+  Mul: binary((x, y) => x * y, (x, y, result) => { for (let i = 0; i < x.length; i++) result[i] = x[i] * y[i]; }),
   Neg: unary((x) => -x),
   Not: unary((x) => (x ? 0 : 1)),
   Or: test((x, y) => x || y),
@@ -353,21 +342,16 @@ const OPERATORS = {
     const dims = numbers(shape).map((n, i) => n || a.dims[i]);
     return new Tensor(a.data, dims.map((n) => (n < 0 ? -a.data.length / size(dims) : n)));
   },
-  RNN: layer(1, (fromInput, fromHidden, hidden) => {
-    for (let i = 0; i < hidden.length; i++) hidden[i] = Math.tanh(fromInput[i] + fromHidden[i]);
-  }),
+  RNN: layer(1, (fromInput, fromHidden, hidden) => hidden.set(hidden.map((_, i) => Math.tanh(fromInput[i] + fromHidden[i])))),
   ScatterElements: ([a, index, { data }], { axis = 0, reduction }) => {
     const result = a.data.slice();
     positions(a, index, axis).forEach((to, i) => (result[to] = reduction ? result[to] + data[i] : data[i]));
     return new Tensor(result, a.dims);
   },
   Shape: ([a]) => new Tensor(BigInt64Array.from(a.dims, BigInt), [a.dims.length]),
-  Sigmoid: ([a]) => {
-    const result = new Float32Array(a.data.length);
-    for (let i = 0; i < result.length; i++) result[i] = 1 / (1 + Math.exp(-a.data[i]));
-    return new Tensor(result, a.dims);
-  },
-  Slice: ([a, starts, ends, axes]) => {
+  Sigmoid: unary(sigmoid),
+  Slice: ([a, starts, ends, axes, by]) => {
+    if (by?.data.some((step) => step !== 1n)) throw new Error("Slice has steps of 1 only");
     const [dims, steps, chosen] = [[...a.dims], stepsOf(a), axes ? numbers(axes) : [...starts.data.keys()]];
     let first = 0;
     chosen.map((axis) => around(a, axis)[3]).forEach((axis, i) => {
@@ -382,9 +366,7 @@ const OPERATORS = {
     const chosen = numbers(axes).map((axis) => around(a, axis)[3]);
     return new Tensor(a.data, a.dims.filter((_, axis) => !chosen.includes(axis)));
   },
-  Sub: binary((x, y) => x - y, (x, y, result) => {
-    for (let i = 0; i < x.length; i++) result[i] = x[i] - y[i];
-  }),
+  Sub: binary((x, y) => x - y, (x, y, result) => { for (let i = 0; i < x.length; i++) result[i] = x[i] - y[i]; }),
   Tanh: unary(Math.tanh),
   Tile: ([a, repeats]) => numbers(repeats).reduce((tensor, n, axis) => OPERATORS.Concat(Array(n).fill(tensor), { axis }), a),
   TopK: ([a, k], { axis, largest = 1 }) => {
@@ -403,8 +385,8 @@ const OPERATORS = {
   },
   Where: ([condition, a, b]) => {
     const dims = broadcast(condition.dims, broadcast(a.dims, b.dims));
-    const [isFirst, x, y] = [condition, a, b].map((tensor) => spread(tensor, dims).data);
-    return new Tensor(x.map((value, i) => (isFirst[i] ? value : y[i])), dims);
+    const [isFirst, first, second] = [condition, a, b].map((tensor) => spread(tensor, dims).data);
+    return new Tensor(first.map((value, i) => (isFirst[i] ? value : second[i])), dims);
   },
 };
 

@@ -1,0 +1,62 @@
+"""Weights and tables of an exported graph in fewer bytes."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+Array = np.ndarray[Any, Any]
+
+
+def quantize(weights: Array) -> tuple[Array, Array]:
+    """Weights [.., rows, columns] as int8, and scales [.., rows, 1]: their product differs from the
+    weights by half a scale at most.
+    """
+    largest = np.abs(weights).max(-1, keepdims=True)
+    scales = np.maximum(largest, 1e-12).astype(np.float32) / np.float32(127)
+    return np.round(weights / scales).astype(np.int8), scales
+
+
+def narrow(ids: Array) -> Array:
+    """Integers in 16 bits, if they fit."""
+    fits = ids.size and ids.min() >= 0 and ids.max() < 2**16
+    return ids.astype(np.uint16) if fits else ids
+
+
+def shrink(file: Path) -> None:
+    """Store the float32 matrices of a graph in int8, and tables of ids in 16 bits.
+
+    onnxruntime makes float32 and int64 of them when it loads the graph, so that nothing becomes
+    slower; with DequantizeLinear instead of Cast and Mul, it would do so in each run.
+    """
+    model = onnx.load(file)
+    graph, nodes = model.graph, list[onnx.NodeProto]()
+    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Constant":
+            constants[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
+        else:
+            nodes.append(node)
+    tensors, conversions = dict[str, Array](), list[onnx.NodeProto]()
+    for name, array in constants.items():
+        stored, scales = array, None
+        if array.dtype == np.float32 and array.ndim > 1:
+            stored, scales = quantize(array)
+        elif array.dtype == np.int64:
+            stored = narrow(array)
+        if array.size < 1000 or stored is array:
+            tensors[name] = array
+            continue
+        small, wide = f"{name}.{stored.dtype}", name if scales is None else f"{name}.wide"
+        tensors[small] = stored
+        to = helper.np_dtype_to_tensor_dtype(array.dtype)
+        conversions.append(helper.make_node("Cast", [small], [wide], to=to))
+        if scales is not None:
+            tensors[f"{name}.scales"] = scales
+            conversions.append(helper.make_node("Mul", [wide, f"{name}.scales"], [name]))
+    del graph.initializer[:], graph.node[:]
+    graph.initializer.extend(numpy_helper.from_array(*item[::-1]) for item in tensors.items())
+    graph.node.extend([*conversions, *nodes])
+    onnx.save(model, file)

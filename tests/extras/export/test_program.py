@@ -1,0 +1,89 @@
+"""Graphs as programs for the page, and weights in fewer bytes."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+from nmt.errors import ConfigError
+from nmt.extras.export.graphs import export_graphs
+from nmt.extras.export.program import to_program
+from nmt.extras.export.storage import quantize, shrink
+from tests.extras.export.test_command import CASES, TGT_V, build_model
+
+
+@pytest.fixture(scope="module")
+def graphs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("graphs")
+    model = build_model(**CASES["luong lstm, lexical bias of words"], embedding_size=500)
+    export_graphs(model, folder / "encoder.onnx", folder / "step.onnx")
+    return folder / "encoder.onnx", folder / "step.onnx"
+
+
+def test_quantization() -> None:
+    weights = np.random.default_rng(1).normal(size=(2, 5, 40)).astype(np.float32)
+    weights[1, 2] = 0
+    weights[0, 1] *= 1000
+    integers, scales = quantize(weights)
+    assert (integers.dtype, scales.dtype, scales.shape) == (np.int8, np.float32, (2, 5, 1))
+    assert (np.abs(integers * scales - weights) <= 0.5001 * scales).all()
+    assert (integers[1, 2] == 0).all()
+    assert integers.max() == -integers.min() == 127
+
+
+def test_weights_are_in_the_bytes(graphs: tuple[Path, Path]) -> None:
+    model = onnx.load(graphs[1])
+    program, data = to_program(model, "float32")
+    small, small_data = to_program(model, "int8")
+    (weights,) = (
+        onnx.numpy_helper.to_array(tensor)
+        for tensor in model.graph.initializer
+        if tensor.name == "model.tgt_embedding.weight"
+    )
+    name = "model.tgt_embedding.weight (rows)"
+
+    def read(entry: dict[str, Any], data: bytes) -> Any:
+        size, dtype = int(np.prod(entry["dims"])), np.dtype(entry["type"])
+        return np.frombuffer(data, dtype, size, entry["at"]).reshape(entry["dims"])
+
+    np.testing.assert_array_equal(read(program["tensors"][name], data), weights)
+    integers, scales = quantize(weights)
+    entry = small["tensors"][name]
+    np.testing.assert_array_equal(read(entry, small_data), integers)
+    stored = np.frombuffer(small_data, np.float32, TGT_V, entry["scales"])
+    np.testing.assert_array_equal(stored, scales[:, 0])
+    assert len(small_data) < 0.3 * len(data)
+
+
+def test_only_the_step_gives_logits(graphs: tuple[Path, Path]) -> None:
+    encoder, step = (to_program(onnx.load(graph), "int8")[0] for graph in graphs)
+    assert encoder["inputs"] == ["src", "src_lengths"]
+    assert "logits" not in encoder["outputs"]
+    assert step["outputs"][-1] == "logits"
+    (topk,) = (node for node in step["nodes"] if "best_ids" in node[2])
+    assert ("Identity", topk[1][:1], ["logits"], {}) in step["nodes"]
+
+
+def test_an_operator_that_it_lacks() -> None:
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Sinh", ["x"], ["y"])], "graph", [x], [y])
+    with pytest.raises(ConfigError, match=r"^Sinh: a page cannot compute this operator of the"):
+        to_program(helper.make_model(graph), "int8")
+
+
+def test_a_shrunk_graph_gives_nearly_the_same(graphs: tuple[Path, Path], tmp_path: Path) -> None:
+    given = {"src": np.array([[4, 5, 6, 7, 1], [9, 1, 0, 0, 0]]), "src_lengths": np.array([5, 2])}
+    small = tmp_path / "encoder.onnx"
+    small.write_bytes(graphs[0].read_bytes())
+    shrink(small)
+    assert small.stat().st_size < 0.5 * graphs[0].stat().st_size
+    expected, outputs = (
+        onnxruntime.InferenceSession(graph).run(None, given) for graph in (graphs[0], small)
+    )
+    for one, other in zip(expected, outputs, strict=True):
+        np.testing.assert_allclose(other, one, atol=0.1)
+    assert any((one != other).any() for one, other in zip(expected, outputs, strict=True))
