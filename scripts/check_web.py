@@ -7,9 +7,9 @@ For each beam (default: 1 and 5) and each kind of weights (default: both) it exp
 temporary folder, opens it in headless Chromium from a server on this machine, and translates the
 same sentences of the split there and with nmt. It prints how many translations have the same
 tokens, the largest difference of scores, the bytes of the folder and of its page (by gzip), the
-seconds until the page is ready, and the median milliseconds for a sentence of 6, 12 and 20 words.
-Lines of several sentences are left out: the page translates them one by one. The exit status is 1
-if a float32 translation differs.
+seconds until the page is ready, and the median milliseconds for ten sentences of 6, 12 and 20
+words. Lines of several sentences are left out: the page translates them one by one. The exit status
+is 1 if a float32 translation differs.
 """
 
 import argparse
@@ -38,7 +38,7 @@ from nmt.run.load import find_run_and_checkpoint, load_translator
 from nmt.text.sentences import n_sentences
 
 WEIGHTS: tuple[Weights, ...] = ("float32", "int8")
-LENGTHS = (6, 12, 20)  # words
+LENGTHS, N_TIMED = (6, 12, 20), 10  # words; sentences of each length
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 TRANSLATE = """async (text) => {
     const start = performance.now();
@@ -73,30 +73,30 @@ def translate_in_page(
     return seconds, results
 
 
-def check(browser: Browser, run: Path | None, texts: list[str], beam: int, kind: Weights) -> bool:
+def check(
+    browser: Browser, run: Path, lines: list[str], n_texts: int, beam: int, kind: Weights
+) -> bool:
     """Print a row. Returns whether all tokens are equal."""
+    texts = lines[:n_texts]
+    by_length = [[line for line in lines if len(line.split()) == n] for n in LENGTHS]
+    timed = [line for group in by_length for line in group[:N_TIMED]]
     overrides = [f"decoding.beam={beam}"]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary, "site")
         write_web([run], folder, kind, overrides)
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         page_size = len(gzip.compress((folder / "index.html").read_bytes(), 9))
-        seconds, found = translate_in_page(browser, folder, texts)
+        seconds, found = translate_in_page(browser, folder, texts + timed)
     expected = load_translator(run, overrides=overrides).translate(texts)
-    pairs = [*zip(found, expected, strict=True)]
+    pairs = [*zip(found, expected, strict=False)]
     n_same = sum(each["tokens"] == [*best.tokens] for each, best in pairs)
     differences = [
         abs(each["score"] - best.score) for each, best in pairs if each["tokens"] == [*best.tokens]
     ]
-    times = {
-        n: [
-            each["milliseconds"]
-            for each, text in zip(found, texts, strict=True)
-            if len(text.split()) == n
-        ]
-        for n in LENGTHS
-    }
-    shown = ", ".join(f"{n} words {median(ms):.0f} ms" for n, ms in times.items() if ms)
+    times = dict[int, list[float]]()
+    for line, each in zip(timed, found[len(texts) :], strict=True):
+        times.setdefault(len(line.split()), []).append(each["milliseconds"])
+    shown = ", ".join(f"{n} words {median(ms):.0f} ms" for n, ms in times.items())
     print(
         f"beam {beam}, {kind}: {n_same} of {len(texts)} equal, scores within "
         f"{max(differences, default=0):.1e}; {size / 1e6:.1f} MB, page {page_size / 1e3:.1f} kB by "
@@ -120,12 +120,12 @@ def main() -> None:
         prepared = load_run_config(run).prepared_folder
         check_same_data(run, prepared)
         lines = read_sentences(prepared, options.split, "src")
-        texts = [line for line in lines if n_sentences(line) == 1][: options.sentences]
+        lines = [line for line in lines if n_sentences(line) == 1]
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
             for beam in options.beam or (1, 5):
                 for kind in options.weights or WEIGHTS:
-                    is_equal = check(browser, run, texts, beam, kind)
+                    is_equal = check(browser, run, lines, options.sentences, beam, kind)
                     is_same &= is_equal or kind != "float32"
     except NmtError as error:
         sys.exit(f"check_web.py: {error}")

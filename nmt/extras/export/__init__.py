@@ -1,4 +1,4 @@
-"""Runs as ONNX, with a translator that needs neither nmt nor torch."""
+"""Runs as a page that translates in any browser, or as ONNX."""
 
 from nmt.plugins import Command, Extra
 
@@ -6,7 +6,7 @@ EXTRA = Extra(
     commands={
         "export": Command(
             "Translation",
-            "Export a run as ONNX. The folder has a translator that needs neither nmt nor torch.",
+            "Export a run as a page that translates in any browser, or as ONNX.",
             "nmt.extras.export.command:command",
         )
     },

@@ -33,8 +33,8 @@ const request = (() => {
       waiting.set(id, { resolve, reject });
       worker.postMessage({ id, path, body });
       signal?.addEventListener("abort", () => {
+        if (!waiting.delete(id)) return;
         worker.postMessage({ cancelled: id });
-        waiting.delete(id);
         reject(signal.reason);
       });
     });
