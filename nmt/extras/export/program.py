@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
@@ -46,12 +47,8 @@ def to_program(model: onnx.ModelProto, weights: Weights) -> tuple[dict[str, Any]
         if "best_ids" in node.output:
             nodes.append(("Identity", inputs[:1], ["logits"], {}))
             outputs.append("logits")
-    program = {
-        "inputs": [given.name for given in graph.input],
-        "outputs": outputs,
-        "tensors": tensors.entries,
-        "nodes": nodes,
-    }
+    inputs = [given.name for given in graph.input]
+    program = {"inputs": inputs, "outputs": outputs, "tensors": tensors.entries, "nodes": nodes}
     return program, bytes(tensors.data)
 
 
@@ -61,16 +58,13 @@ def _simplified(
     """The operator of the runtime and its inputs; changes attributes and adds constants."""
     operator, inputs = node.op_type, [*node.input]
     if operator == "ConstantOfShape":
-        name = f"{node.output[0]} (value)"
-        constants[name] = numpy_helper.to_array(attributes.pop("value")).reshape(())
-        return "Expand", [name, *inputs]
-    if operator == "Gemm" or (operator == "MatMul" and inputs[1] in constants):
+        operator, inputs = "Expand", [f"{node.output[0]} (value)", *inputs]
+        constants[inputs[0]] = numpy_helper.to_array(attributes.pop("value")).reshape(())
+    elif operator == "Gemm" or (operator == "MatMul" and inputs[1] in constants):
+        operator = "Linear"
         if not attributes.get("transB"):
             name = f"{inputs[1]} (transposed)"
             constants[name], inputs[1] = constants[inputs[1]].T, name
-        operator = "Linear"
-    if 1 in ROWS.get(operator, ()):
-        attributes.clear()  # the runtime knows those that `export_graphs` sets
     for name, value in attributes.items():
         if isinstance(value, bytes):
             attributes[name] = value.decode()
@@ -81,26 +75,23 @@ class _Tensors:
     """The constants of a program, in one sequence of bytes."""
 
     def __init__(self, in_int8: bool) -> None:
-        self.in_int8 = in_int8
+        self.in_int8, self.data = in_int8, bytearray()
         self.entries: dict[str, dict[str, Any]] = {}
-        self.data = bytearray()
 
     def add(self, name: str, array: Array, are_rows: bool) -> str:
         """Store a constant once; returns its name in the program."""
         name += " (rows)" * are_rows
         if name not in self.entries:
             entry: dict[str, Any] = {"dims": array.shape}
-            kind = {"f": "float32", "b": "bool"}.get(array.dtype.kind, "int64")
-            array = array.astype(kind)
-            if are_rows and kind == "int64":
+            array = array.astype({"f": "float32", "b": "bool"}.get(array.dtype.kind, "int64"))
+            if are_rows and array.dtype == np.int64:
                 array = narrow(array)
-            elif are_rows and kind == "float32" and array.ndim > 1 and self.in_int8:
+            elif are_rows and array.ndim > 1 and self.in_int8:
                 array, scales = quantize(array)
                 entry["scales"] = self._place(scales)
             self.entries[name] = entry | {"type": array.dtype.name, "at": self._place(array)}
         return name
 
     def _place(self, array: Array) -> int:
-        self.data.extend(bytes(-len(self.data) % 8))
-        self.data.extend(array.tobytes())
+        self.data.extend(bytes(-len(self.data) % 8) + array.tobytes())
         return len(self.data) - array.nbytes

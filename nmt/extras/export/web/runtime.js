@@ -1,5 +1,4 @@
 // Runs the graphs of a translator: operators of ONNX in JavaScript, and products with weights in WebAssembly (kernel.wat).
-
 const KERNEL =
   "AGFzbQEAAAABFQJgBHt7e3sBe2AJf39/f39/f39/AAMDAgABBQMBAAEHFQIGbWVtb3J5AgAIbXVsdGlwbHkAAQqZBQKTAQAgACAB/Q0AAQIDEBESEwQFBgcUFRYXIAAgAf0NCAkKCxgZ" +
   "GhsMDQ4PHB0eH/3kASEAIAIgA/0NAAECAxAREhMEBQYHFBUWFyACIAP9DQgJCgsYGRobDA0ODxwdHh/95AEhAiAAIAL9DQABAgMEBQYHEBESExQVFhcgACAC/Q0ICQoLDA0ODxgZGhsc" +
@@ -7,9 +6,7 @@ const KERNEL =
   "D/2HAf26ASARIA/9iAH9ugH9rgH9rgEhEiAL/QAEECEPIBMgECAP/YcB/boBIBEgD/2IAf26Af2uAf2uASETIAv9AAQgIQ8gFCAQIA/9hwH9ugEgESAP/YgB/boB/a4B/a4BIRQgC/0A" +
   "BDAhDyAVIBAgD/2HAf26ASARIA/9iAH9ugH9rgH9rgEhFSAKQSBqIQogC0HAAGoiCyAOSQ0ACyAS/foBIBP9+gEgFP36ASAV/foBEAAhDyABIA1BAnRq/QkCACEQIA8gECAD/QAEAP3m" +
   "Af3mASEPBQNAIAr9AAQAIRAgEiAQIAv9AAQA/eYB/eQBIRIgEyAQIAv9AAQQ/eYB/eQBIRMgFCAQIAv9AAQg/eYB/eQBIRQgFSAQIAv9AAQw/eYB/eQBIRUgCkEQaiEKIAtBwABqIgsg" +
-  "DkkNAAsgEiATIBQgFRAAIQ8LIAwgDyAE/QAEAP3kAf0LBAAgDCAHQQJ0aiEMIA1BAWoiDSAGSQ0ACyAOIQIgBUEQaiEFIARBEGohBCADBEAgA0EQaiEDCyAJQQRqIgkgB0kNAAsLAKgB" +
-  "BG5hbWUBBwEABHN1bXMCcgIABAABYQEBYgIBYwMBZAEWAAF4AQd4U2NhbGVzAgF3AwZzY2FsZXMEBGJpYXMFAXkGAU0HAU4IB2NvbHVtbnMJAW4KA3hBdAsDd0F0DAN5QXQNA3Jvdw4E" +
-  "d0VuZA8BdBABdREBdhIBYRMBYhQBYxUBZAMkAQEEAAdvdXRwdXRzAQRyb3dzAwhpbnRlZ2VycwQGZmxvYXRz";
+  "DkkNAAsgEiATIBQgFRAAIQ8LIAwgDyAE/QAEAP3kAf0LBAAgDCAHQQJ0aiEMIA1BAWoiDSAGSQ0ACyAOIQIgBUEQaiEFIARBEGohBCADBEAgA0EQaiEDCyAJQQRqIgkgB0kNAAsL";
 let kernel; // what kernel.wat exports
 let heapEnd = 16; // of its memory, as far as weights fill it; what lies behind is free for a product
 
@@ -34,7 +31,7 @@ function store(values) {
   return at;
 }
 
-// data: Float32Array, BigInt64Array (int64) or Uint8Array (bool); only constants have others, see `Gather`.
+// data: Float32Array, BigInt64Array (int64) or Uint8Array (bool); only constants have others, which Gather and Matrix read.
 class Tensor {
   constructor(data, dims) {
     this.data = data;
@@ -44,13 +41,13 @@ class Tensor {
 
 // A matrix of weights with its bias, in the memory of the kernel, in the order in which it reads them.
 class Matrix {
-  // data [outputs, columns]: float32, or int8 with scales [outputs]. bias [outputs], or none.
-  constructor(data, outputs, columns, scales, bias) {
+  // Takes the matrix at `index` of weights [.., outputs, columns], float32 or int8 with scales; bias [outputs], or none.
+  constructor({ data, dims, scales }, bias, index = 0) {
+    const [outputs, columns] = dims.slice(-2);
     const step = 16 / data.BYTES_PER_ELEMENT;
-    const rows = roundUp(outputs, 4); // zeros fill the last rows and columns
-    const width = roundUp(columns, step);
+    const [rows, width] = [roundUp(outputs, 4), roundUp(columns, step)]; // zeros fill the last ones
     const ordered = new data.constructor(rows * width);
-    for (let row = 0, from = 0; row < outputs; row++) {
+    for (let row = 0, from = index * outputs * columns; row < outputs; row++) {
       const first = (row >> 2) * 4 * width + (row & 3) * step;
       for (let i = 0; i < columns; i++) ordered[first + 4 * (i & -step) + (i & (step - 1))] = data[from++];
     }
@@ -58,7 +55,7 @@ class Matrix {
     Object.assign(this, { outputs, columns, rows, width, rowBytes: width * data.BYTES_PER_ELEMENT });
     this.at = store(ordered);
     this.bias = store(padded(bias));
-    this.scales = scales ? store(padded(scales)) : 0;
+    this.scales = scales ? store(padded(part(scales, index, outputs))) : 0;
   }
 
   // x [n, columns] -> [n, outputs]
@@ -75,15 +72,11 @@ class Matrix {
       else input.set(row, i * width);
     }
     kernel.multiply(heapEnd, scalesAt, this.at, scales, this.bias, outputAt, n, rows, this.rowBytes);
-    if (rows === outputs) return output.slice();
-    const result = new Float32Array(n * outputs);
-    for (let i = 0; i < n; i++) result.set(part(output, i, rows).subarray(0, outputs), i * outputs);
-    return result;
+    return rows === outputs ? output.slice() : strided(output, [n, outputs], [rows, 1]).data;
   }
 }
 
-// Values as integers times a scale, which it returns. With 15 bits, this rounding does not count beside that of the weights, and the
-// kernel can add the products in int32; of very many, only with fewer bits.
+// Values as integers of 15 bits, far finer than the weights, times a scale, which it returns; of fewer, if sums would not fit int32.
 function toIntegers(values, target) {
   let largest = 1e-30;
   for (let i = 0; i < values.length; i++) largest = Math.max(largest, Math.abs(values[i]));
@@ -104,19 +97,20 @@ function around({ dims }, axis) {
   if (axis < 0) axis += dims.length;
   return [size(dims.slice(0, axis)), dims[axis], size(dims.slice(axis + 1)), axis];
 }
-
 const stepsOf = (tensor) => tensor.dims.map((_, axis) => around(tensor, axis)[2]);
 
 // A tensor of these dimensions, of the elements that lie `steps` apart along its axes.
 function strided(data, dims, steps, first = 0) {
+  const block = steps.at(-1) === 1 ? dims.at(-1) : 1; // neighbours stay together
   let places = Int32Array.of(first);
-  dims.forEach((n, axis) => {
+  dims.slice(0, block > 1 ? -1 : undefined).forEach((n, axis) => {
     const next = new Int32Array(places.length * n);
     for (let i = 0, to = 0; i < places.length; i++) for (let j = 0; j < n; j++) next[to++] = places[i] + j * steps[axis];
     places = next;
   });
-  const result = new data.constructor(places.length);
-  for (let i = 0; i < result.length; i++) result[i] = data[places[i]];
+  const result = new data.constructor(places.length * block);
+  if (block > 1) places.forEach((place, i) => result.set(data.subarray(place, place + block), i * block));
+  else for (let i = 0; i < result.length; i++) result[i] = data[places[i]];
   return new Tensor(result, dims);
 }
 
@@ -128,14 +122,19 @@ function broadcast(dims, others) {
 
 // A tensor that is repeated along axes where it has size 1.
 function spread(a, dims) {
-  const length = size(dims);
-  if (a.data.length === length) return new Tensor(a.data, dims);
-  if (a.data.length === 1) return new Tensor(new a.data.constructor(length).fill(a.data[0]), dims);
+  if (a.data.length === size(dims)) return new Tensor(a.data, dims);
+  if (a.data.length === 1) return new Tensor(new a.data.constructor(size(dims)).fill(a.data[0]), dims);
   const own = new Tensor(a.data, [...Array(dims.length - a.dims.length).fill(1), ...a.dims]);
   return strided(a.data, dims, stepsOf(own).map((step, axis) => (own.dims[axis] === 1 ? 0 : step)));
 }
 
-const unary = (compute) => ([a]) => new Tensor(a.data.map(compute), a.dims);
+function unary(compute) {
+  return ([{ data, dims }]) => {
+    const result = new data.constructor(data.length);
+    for (let i = 0; i < data.length; i++) result[i] = compute(data[i]);
+    return new Tensor(result, dims);
+  };
+}
 
 // fill: as `compute`, for whole arrays of float32: a loop of its own is ten times as fast as calls from a shared one.
 function binary(compute, fill, ResultType) {
@@ -148,7 +147,6 @@ function binary(compute, fill, ResultType) {
     return new Tensor(result, dims);
   };
 }
-
 const test = (compare) => binary((x, y) => (compare(x, y) ? 1 : 0), null, Uint8Array);
 
 // compute: the values of neighbouring axes -> a value. Without axes, of all.
@@ -164,18 +162,6 @@ function reduction(compute) {
   };
 }
 
-// compute: the values of the last axis, where the results go, and the data of the other inputs.
-function alongLast(compute) {
-  return ([a, ...others], { axis, epsilon }) => {
-    const [, n, inner] = around(a, axis);
-    if (inner !== 1) throw new Error(`axis ${axis} of ${a.dims.length} is not the last`);
-    const result = new Float32Array(a.data.length);
-    const data = others.map((other) => other.data);
-    for (let i = 0; i < result.length / n; i++) compute(part(a.data, i, n), part(result, i, n), data, epsilon);
-    return new Tensor(result, a.dims);
-  };
-}
-
 function logSumExp(values) {
   let [largest, total] = [-Infinity, 0];
   for (let i = 0; i < values.length; i++) if (values[i] > largest) largest = values[i];
@@ -186,11 +172,11 @@ function logSumExp(values) {
 // The positions of the k largest (or smallest) values, in order; of equal ones, the first.
 function best(values, k, isLargest) {
   const chosen = [];
+  const isBefore = isLargest ? (i, j) => values[i] > values[j] : (i, j) => values[i] < values[j];
   for (let i = 0; i < values.length; i++) {
-    const isBefore = (place) => (isLargest ? values[i] > values[chosen[place]] : values[i] < values[chosen[place]]);
-    if (chosen.length === k && !isBefore(k - 1)) continue;
+    if (chosen.length === k && !isBefore(i, chosen[k - 1])) continue;
     let place = Math.min(chosen.length, k - 1);
-    for (; place > 0 && isBefore(place - 1); place--) chosen[place] = chosen[place - 1];
+    for (; place > 0 && isBefore(i, chosen[place - 1]); place--) chosen[place] = chosen[place - 1];
     chosen[place] = i;
   }
   return chosen;
@@ -222,16 +208,17 @@ function positions(data, index, axis) {
 // A layer of a cell over x [S, B, I], forward or in both directions: its outputs [S, directions, B, H], and the last states
 // [directions, B, H]. `advance` changes the states [H] of a row; it is given the parts of the gates from input and hidden state.
 function layer(nStates, advance) {
-  return ([x, , , , lengths], { inputs, recurrent }) => {
-    const [nSteps, nRows] = x.dims;
-    const [directions, hidden, nGates] = [inputs.length, recurrent[0].columns, inputs[0].outputs];
+  return ([x, weights, recurrent, { data: bias }, lengths], node) => {
+    const [[nSteps, nRows], [directions, nGates], hidden] = [x.dims, weights.dims, recurrent.dims[2]];
+    const toMatrix = (tensor, i, direction) => new Matrix(tensor, part(bias, 2 * direction + i, nGates), direction);
+    node.matrices ??= Array.from({ length: directions }, (_, i) => [toMatrix(weights, 0, i), toMatrix(recurrent, 1, i)]);
     const outputs = new Float32Array(nSteps * directions * nRows * hidden);
     const states = Array.from({ length: nStates }, () => new Float32Array(directions * nRows * hidden));
     for (let direction = 0; direction < directions; direction++) {
-      const fromInput = inputs[direction].multiply(x.data, nSteps * nRows);
+      const fromInput = node.matrices[direction][0].multiply(x.data, nSteps * nRows);
       for (let step = 0; step < nSteps; step++) {
         const time = direction ? nSteps - 1 - step : step;
-        const fromHidden = recurrent[direction].multiply(part(states[0], direction, nRows * hidden), nRows);
+        const fromHidden = node.matrices[direction][1].multiply(part(states[0], direction, nRows * hidden), nRows);
         for (let row = 0; row < nRows; row++) {
           if (time >= lengths.data[row]) continue;
           const own = states.map((state) => part(state, direction * nRows + row, hidden));
@@ -240,13 +227,12 @@ function layer(nStates, advance) {
         }
       }
     }
-    const last = states.map((state) => new Tensor(state, [directions, nRows, hidden]));
-    return [new Tensor(outputs, [nSteps, directions, nRows, hidden]), ...last];
+    const shaped = (state) => new Tensor(state, [directions, nRows, hidden]);
+    return [new Tensor(outputs, [nSteps, directions, nRows, hidden]), ...states.map(shaped)];
   };
 }
 
-// As ONNX defines them: (inputs, attributes) -> output, or a list of outputs. `Linear` is a product with constant weights. program.py
-// reads the names in this table.
+// As in ONNX: (inputs, attributes) -> output, or outputs; and `Linear`, for constant weights. program.py reads the names in this table.
 const OPERATORS = {
   Abs: unary((x) => (x < 0 ? -x : x)),
   Add: binary((x, y) => x + y, (x, y, result) => { for (let i = 0; i < x.length; i++) result[i] = x[i] + y[i]; }),
@@ -259,11 +245,10 @@ const OPERATORS = {
   Clip: ([a, low, high]) => OPERATORS.Min([low ? binary((x, y) => (x > y ? x : y))([a, low]) : a, high ?? a]),
   Concat: (all, { axis }) => {
     const [outer, , , middle] = around(all[0], axis);
+    const parts = Array.from({ length: outer }, (_, i) => all.map(({ data }) => part(data, i, data.length / outer))).flat();
     const dims = all[0].dims.with(middle, sum(all.map((a) => a.dims[middle])));
     const result = new all[0].data.constructor(size(dims));
-    for (let i = 0, to = 0; i < outer; i++) {
-      for (const { data } of all) result.set(part(data, i, data.length / outer), (to += data.length / outer) - data.length / outer);
-    }
+    parts.reduce((to, values) => (result.set(values, to), to + values.length), 0);
     return new Tensor(result, dims);
   },
   CumSum: ([a, axis]) => {
@@ -300,19 +285,20 @@ const OPERATORS = {
     }
   }),
   Identity: ([a]) => a,
-  LayerNormalization: alongLast((values, result, [weight, bias], epsilon) => {
-    const mean = sum(values) / values.length;
-    const variance = sum(values.map((x) => (x - mean) ** 2)) / values.length;
-    for (let i = 0; i < values.length; i++) result[i] = ((values[i] - mean) / Math.sqrt(variance + epsilon)) * weight[i] + bias[i];
-  }),
+  LayerNormalization: ([a, weights, bias], { axis, epsilon }) => {
+    const { Add, Div, Mul, ReduceMean, Sub } = OPERATORS;
+    const centered = Sub([a, ReduceMean([a], { axes: [axis] })]);
+    const variance = ReduceMean([Mul([centered, centered])], { axes: [axis] });
+    return Add([Mul([Div([centered, unary((x) => Math.sqrt(x + epsilon))([variance])]), weights]), bias]);
+  },
   Less: test((x, y) => x < y),
   LessOrEqual: test((x, y) => x <= y),
-  Linear: ([a], { matrix }) => new Tensor(matrix.multiply(a.data, a.data.length / matrix.columns), a.dims.with(-1, matrix.outputs)),
+  Linear: ([a, weights, bias], node) => {
+    const matrix = (node.matrix ??= new Matrix(weights, bias?.data));
+    return new Tensor(matrix.multiply(a.data, a.data.length / matrix.columns), a.dims.with(-1, matrix.outputs));
+  },
   Log: unary(Math.log),
-  LogSoftmax: alongLast((values, result) => {
-    const total = logSumExp(values);
-    for (let i = 0; i < values.length; i++) result[i] = values[i] - total;
-  }),
+  LogSoftmax: ([a], { axis }) => OPERATORS.Sub([a, OPERATORS.ReduceLogSumExp([a], { axes: [axis] })]),
   LSTM: layer(2, (fromInput, fromHidden, hidden, cell) => {
     const n = hidden.length;
     const gate = (i) => fromInput[i] + fromHidden[i];
@@ -363,8 +349,8 @@ const OPERATORS = {
   },
   Softmax: (inputs, attributes) => OPERATORS.Exp([OPERATORS.LogSoftmax(inputs, attributes)]),
   Squeeze: ([a, axes]) => {
-    const chosen = numbers(axes).map((axis) => around(a, axis)[3]);
-    return new Tensor(a.data, a.dims.filter((_, axis) => !chosen.includes(axis)));
+    const isLeft = (_, axis) => numbers(axes).every((other) => around(a, other)[3] !== axis);
+    return new Tensor(a.data, a.dims.filter(isLeft));
   },
   Sub: binary((x, y) => x - y, (x, y, result) => { for (let i = 0; i < x.length; i++) result[i] = x[i] - y[i]; }),
   Tanh: unary(Math.tanh),
@@ -380,8 +366,7 @@ const OPERATORS = {
   Transpose: ([a], { perm }) => strided(a.data, perm.map((axis) => a.dims[axis]), perm.map((axis) => stepsOf(a)[axis])),
   Unsqueeze: ([a, axes]) => {
     const n = a.dims.length + axes.data.length;
-    const places = numbers(axes).map((axis) => (axis < 0 ? axis + n : axis)).sort((one, other) => one - other);
-    return new Tensor(a.data, places.reduce((dims, place) => dims.toSpliced(place, 0, 1), a.dims));
+    return new Tensor(a.data, numbers(axes).reduce((dims, axis) => dims.toSpliced(axis < 0 ? axis + n : axis, 0, 1), a.dims));
   },
   Where: ([condition, a, b]) => {
     const dims = broadcast(condition.dims, broadcast(a.dims, b.dims));
@@ -391,54 +376,25 @@ const OPERATORS = {
 };
 
 const ARRAY_TYPES = { float32: Float32Array, int64: BigInt64Array, bool: Uint8Array, uint16: Uint16Array, int8: Int8Array };
-
-// Weights [.., outputs, columns] for the kernel; of several matrices, the one at `index`.
-function toMatrix({ data, dims, scales }, bias, index = 0) {
-  const [outputs, columns] = dims.slice(-2);
-  return new Matrix(part(data, index, outputs * columns), outputs, columns, scales && part(scales, index, outputs), bias);
-}
-
 // A graph that program.py has written, and its weights (ArrayBuffer).
 class Graph {
   constructor({ inputs, outputs, tensors, nodes }, weights) {
-    this.inputs = inputs;
-    this.outputs = outputs;
-    this.constants = new Map();
+    Object.assign(this, { inputs, outputs, nodes, constants: new Map() });
     for (const [name, { type, dims, at, scales }] of Object.entries(tensors)) {
       const tensor = new Tensor(new ARRAY_TYPES[type](weights, at, size(dims)), dims);
       if (scales !== undefined) tensor.scales = new Float32Array(weights, scales, size(dims.slice(0, -1)));
       this.constants.set(name, tensor);
     }
-    this.nodes = nodes.filter((node) => !this.#isDone(node));
-  }
-
-  // Prepares the weights of a node. Whether it has only constants: then its outputs are constants, too.
-  #isDone([operator, inputs, outputs, attributes]) {
-    const given = inputs.map((name) => this.constants.get(name));
-    if (operator === "Linear") attributes.matrix = toMatrix(given[1], given[2]?.data);
-    if (["LSTM", "GRU", "RNN"].includes(operator)) {
-      const [, input, recurrent, { data: bias }] = given;
-      const directions = [...Array(input.dims[0]).keys()];
-      const biasOf = (index) => part(bias, index, input.dims[1]);
-      attributes.inputs = directions.map((direction) => toMatrix(input, biasOf(2 * direction), direction));
-      attributes.recurrent = directions.map((direction) => toMatrix(recurrent, biasOf(2 * direction + 1), direction));
-    }
-    const isDone = given.every((tensor, i) => tensor || !inputs[i]);
-    if (isDone) compute(this.constants, [operator, inputs, outputs, attributes]);
-    return isDone;
   }
 
   // {name: Tensor} of the inputs -> {name: Tensor} of the outputs
   run(given) {
     const values = new Map([...this.constants, ...Object.entries(given)]);
-    for (const node of this.nodes) compute(values, node);
+    for (const [operator, inputs, outputs, attributes] of this.nodes) {
+      const result = OPERATORS[operator](inputs.map((name) => values.get(name)), attributes);
+      if (result instanceof Tensor) values.set(outputs[0], result);
+      else outputs.forEach((name, i) => values.set(name, result[i]));
+    }
     return Object.fromEntries(this.outputs.map((name) => [name, values.get(name)]));
   }
-}
-
-// Adds the outputs of a node to the tensors by name.
-function compute(tensors, [operator, inputs, outputs, attributes]) {
-  const result = OPERATORS[operator](inputs.map((name) => tensors.get(name)), attributes);
-  if (result instanceof Tensor) tensors.set(outputs[0], result);
-  else outputs.forEach((name, i) => tensors.set(name, result[i]));
 }
