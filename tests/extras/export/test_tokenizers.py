@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from nmt.config.schema import TokenizerConfig
+from nmt.decoding.warnings import MIN_WORDS
 from nmt.errors import ConfigError
-from nmt.extras.export.tokenizers import sentence_rules, to_javascript, tokenizer_data
+from nmt.extras.export.expressions import to_javascript
+from nmt.extras.export.tokenizers import sentence_rules, tokenizer_data, warning_rules
 from nmt.text.tokenizers import SubwordTokenizer, load_tokenizer, model_path
 
 
@@ -60,3 +62,9 @@ def test_characters_need_no_rules_and_sentences_few(tmp_path: Path) -> None:
     assert tokenizer_data(load_tokenizer(config, "de", "src", tmp_path)) is None
     assert sentence_rules("de")["ordinals"] is True
     assert sentence_rules("en")["ordinals"] is False
+
+
+def test_warnings_have_texts_and_limits() -> None:
+    rules = warning_rules()
+    assert rules["descriptions"]["output repeats"] == "the output repeats itself"
+    assert rules["MIN_WORDS"] == MIN_WORDS

@@ -2,7 +2,7 @@
 
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,23 @@ pytest.importorskip("playwright", reason="needs playwright")
 from playwright.sync_api import Browser, Page
 
 from nmt.config.schema import TokenizerConfig
+from nmt.decoding.translator import Translation
+from nmt.decoding.unknown_words import Replacement
+from nmt.decoding.warnings import (
+    DESCRIPTIONS,
+    ITEMS_CHANGED,
+    SENTENCES_LOST,
+    WORDLESS,
+    WarningChecker,
+)
 from nmt.extras.export import tokenizers as exported
-from nmt.extras.export.tokenizers import sentence_rules, tokenizer_data
+from nmt.extras.export.tokenizers import sentence_rules, tokenizer_data, warning_rules
 from nmt.extras.export.translate import Tokenizer as Standalone
 from nmt.extras.texts.sentences import sentences
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, load_tokenizer, model_path
+from nmt.text.vocabulary import Vocabulary
 from tests import toy
+from tests.decoding.test_warnings import ENGLISH, GERMAN
 from tests.extras.analysis.test_html import needs_chromium
 from tests.extras.texts.test_sentences import CASES
 
@@ -195,3 +206,88 @@ def test_sentences_are_those_without_the_library(
     differ = [pair for pair in zip(expected, found, strict=True) if pair[0] != pair[1]]
     assert differ[:3] == []
     assert sum(len(each) > 1 for each in expected) > N_LINES / 4
+
+
+def random_translations(n: int, tokenizer: Tokenizer) -> Iterator[Translation]:
+    """Of sources with known and unknown words of two languages, in several cases."""
+    chance = random.Random(6)
+    words = [word.removeprefix("￭") for word in [*ENGLISH, *GERMAN]]
+    forms: list[Callable[[str], str]] = [str, str, str.upper, str.title, str.capitalize]
+    for _ in range(n):
+        own = chance.choice([words[:6], words[7:13], words, [*words, *WORDS]])
+        unknown = chance.sample(WORDS, 8)
+        texts = [
+            " ".join(chance.choice(unknown if chance.random() < 0.3 else own) for _ in range(size))
+            for size in (chance.randint(0, 9), chance.randint(0, 9))
+        ]
+        source = chance.choice(forms)(texts[0])
+        text = chance.choice([texts[1], source, texts[1] + source.lower()])
+        src_tokens, tokens = tokenizer.split(source), tokenizer.split(text)
+        if chance.random() < 0.3 and tokens:
+            tokens = tokens[:3] * chance.randint(2, 5)
+        if chance.random() < 0.1 and src_tokens:
+            src_tokens = src_tokens[-2:] * chance.randint(2, 4)
+        replaced = [
+            Replacement(0, chance.randrange(9), "", "copied") for _ in range(chance.randint(0, 2))
+        ]
+        cut, complete = chance.random() < 0.1, chance.random() < 0.9
+        yield Translation(
+            source,
+            text,
+            tuple(src_tokens),
+            tuple(tokens),
+            src_cut=cut,
+            complete=complete,
+            replaced=tuple(replaced),
+        )
+
+
+@pytest.mark.parametrize("kind", ["words", "bpe"])
+def test_warnings_are_those_of_nmt(page: Page, tmp_path: Path, kind: str) -> None:
+    tokenizer = make(tmp_path, kind)
+    counts = [ENGLISH, GERMAN]
+    if kind == "bpe":  # pieces of the words
+        counts = [
+            {piece: n for word, n in words.items() for piece in tokenizer.split(word)}
+            for words in counts
+        ]
+    vocabularies = [Vocabulary.build(each) for each in counts]
+    checker = WarningChecker((tokenizer, tokenizer), (vocabularies[0], vocabularies[1]))
+    translations = [*random_translations(N_LINES, tokenizer)]
+    expected = [
+        [
+            DESCRIPTIONS[warning]
+            for warning in checker.warnings(each)
+            if warning not in (SENTENCES_LOST, ITEMS_CHANGED, WORDLESS)
+        ]
+        for each in translations
+    ]
+    found = page.evaluate(
+        """([settings, data, vocabularies, translations, rules]) => {
+            const tokenizer = new Tokenizer(settings, data);
+            const languages = vocabularies.map(
+                ([tokens, counts]) => wordFrequencies(tokenizer, tokens, counts));
+            return translations.map((each) => warningsOf(each, rules, ...languages));
+        }""",
+        [
+            tokenizer.settings(),
+            tokenizer_data(tokenizer),
+            [[[*each], each.counts] for each in vocabularies],
+            [
+                {
+                    "source": each.source,
+                    "text": each.text,
+                    "srcTokens": each.src_tokens,
+                    "tokens": each.tokens,
+                    "srcCut": each.src_cut,
+                    "complete": each.complete,
+                    "replaced": [{"src_position": one.src_position} for one in each.replaced],
+                }
+                for each in translations
+            ],
+            warning_rules(),
+        ],
+    )
+    differ = [one for one in zip(translations, expected, found, strict=True) if one[1] != one[2]]
+    assert differ[:3] == []
+    assert len({text for texts in expected for text in texts}) == 8
