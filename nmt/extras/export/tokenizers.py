@@ -29,11 +29,12 @@ def _word_rules(tokenizer: WordTokenizer) -> dict[str, Any]:
         )
     names = ("prefix_search", "suffix_search", "infix_finditer", "token_match", "url_match")
     methods = {name: getattr(rules, name) for name in names}
+    word = rules.vocab.strings["ORTH"]
     plain = type(rules)(rules.vocab, **methods)
     searches = plain.find_prefix, plain.find_suffix, plain.find_infix
     cut = [text for text in rules.rules if " " in text or any(find(text) for find in searches)]
     return {
-        "exceptions": {text: [token.text for token in rules(text)] for text in rules.rules},
+        "exceptions": {text: [part[word] for part in parts] for text, parts in rules.rules.items()},
         "patterns": [" ".join(token.text for token in plain(text)) for text in cut],
         **{name: method and to_javascript(method) for name, method in methods.items()},
     }

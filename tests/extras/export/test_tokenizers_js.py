@@ -56,7 +56,7 @@ _ __ a_b <unk> <s> a\u0301 scho\u0308n \u0301x q\u0323\u0307 ﹍ ﬀ 𝔘𝔫�
 3. Milk Bread Then He It. "Stop!" Tom She.It Hi!Go ASP.NET I. A: b; "End." 'x.' He's
 (He
 """
-WORDS = TEXT.split()
+WORDS = [*TEXT.split(), "и т.д.", "д-р филол. наук", "Αγ. Γρ."]  # exceptions with spaces
 SPACES = [" "] * 30 + ["", "", "", "\u00a0", "\u3000", "\u2009", "\t", "\n", "\n\n", "\x1c", "\x85"]
 SPACES += [
     "\u200b",
