@@ -26,7 +26,7 @@ from nmt.errors import DataError
 from nmt.extras.export.graphs import export_graphs
 from nmt.extras.export.program import Weights, to_program
 from nmt.extras.export.settings import settings_of
-from nmt.extras.export.tokenizers import sentence_rules, tokenizer_data
+from nmt.extras.export.tokenizers import sentence_rules, tokenizer_data, warning_rules
 from nmt.extras.texts.sentences import writes_spaces
 from nmt.files import new_folder, write_text
 from nmt.run.folder import load_run_config, load_vocabularies
@@ -41,7 +41,7 @@ SERVE, REPORTS, EXPORT = (
 )
 STYLES = {"page.css": REPORTS, "serve.css": SERVE}
 SCRIPTS = {"page.js": REPORTS, "request.js": EXPORT, "serve.js": SERVE}
-WORKER = ("runtime.js", "tokenizer.js", "search.js", "answers.js", "worker.js")
+WORKER = ("runtime.js", "tokenizer.js", "warnings.js", "search.js", "answers.js", "worker.js")
 # Nothing is loaded from elsewhere. `data:` are the runs inside the page, `blob:` is the worker.
 POLICY = (
     "default-src 'none'; script-src {hashes} 'wasm-unsafe-eval'; style-src 'unsafe-inline'; "
@@ -112,6 +112,11 @@ def _model(
             for side, language in zip(SIDES, languages, strict=True)
         },
         "sentences": sentence_rules(languages[0]),
+        "counts": {
+            side: vocabulary.counts
+            for side, vocabulary in zip(SIDES, load_vocabularies(run), strict=True)
+        },
+        "warnings": warning_rules(),
         "writes_spaces": writes_spaces(languages[1]),
         "wide": _wide_characters(),
     }

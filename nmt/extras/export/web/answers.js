@@ -20,6 +20,10 @@ class Translator {
     [this.srcIds, this.tgtIds] = [idOf(vocabularies.src), idOf(vocabularies.tgt)];
     this.srcTokenizer = new Tokenizer(settings.tokenizers.src, tokenizers.src);
     this.tgtTokenizer = new Tokenizer(settings.tokenizers.tgt, tokenizers.tgt);
+    this.languages = [
+      wordFrequencies(this.srcTokenizer, vocabularies.src, parts.counts.src),
+      wordFrequencies(this.tgtTokenizer, vocabularies.tgt, parts.counts.tgt),
+    ];
     this.wide = new RegExp(parts.wide, "u");
     this.model = new Model(new Graph(encoder, weights.slice(0, size)), new Graph(step, weights.slice(size)));
   }
@@ -80,7 +84,7 @@ class Translator {
 
   copyOf(source, srcTokens) {
     const attention = [...srcTokens, EOS].map((_, row, all) => all.map((__, column) => Number(row === column)));
-    const text = normalize(source);
+    const text = /(?! )[\p{C}\p{Z}]/u.test(source) ? normalize(source) : source; // printable characters stay
     return { source, srcTokens, text, tokens: srcTokens, written: srcTokens, replaced: [], attention,
       logProbs: attention.map(() => 0), score: 0, complete: true };
   }
@@ -104,13 +108,17 @@ class Translator {
       const source = line.slice(start, end);
       const { srcTokens, isCut } = this.read(source);
       const translations = this.translate(source, n, ids);
-      const warnings = [];
+      const warnings = translations.slice(0, 1).flatMap((best) => this.warningsOf(best, isCut));
       const described = translations.map((each) => this.describe(each));
       sentences.push({ source, src_words: this.groupWords(source, srcTokens, this.srcTokenizer)[0], src_cut: isCut, warnings, translations: described });
     }
     if (sentences.length === 1) return sentences[0];
     const text = sentences.flatMap(({ translations }) => translations.slice(0, 1).map((best) => best.text)).join(this.parts.writes_spaces ? " " : "");
     return { source: line, warnings: [], translations: [{ text }], sentences };
+  }
+
+  warningsOf(translation, srcCut) {
+    return warningsOf({ ...translation, srcCut }, this.parts.warnings, ...this.languages);
   }
 
   // The words of a translation with their probabilities, and the attention between words.
@@ -164,7 +172,7 @@ class Translator {
   // The words that could follow the first tokens of a translation, each with the rest.
   async alternatives(text, tokens, pause) {
     const prefix = this.idsOf(tokens);
-    const { src } = this.read(text);
+    const { src, isCut } = this.read(text);
     let [encoded, step] = [this.model.encode([src])];
     for (const [position, id] of [SOS, ...prefix].entries()) {
       step = this.model.step(encoded, [id], position, Math.min(N_ALTERNATIVES + N_SPECIALS, this.options.words));
@@ -183,7 +191,7 @@ class Translator {
       const translation = this.describe(best);
       // Otherwise the token continues the word before.
       const words = translation.words.filter(({ token }) => token === prefix.length);
-      return words.map((word) => ({ word: word.text, probability, translation, warnings: [] }));
+      return words.map((word) => ({ word: word.text, probability, translation, warnings: this.warningsOf(best, isCut) }));
     });
   }
 
