@@ -175,6 +175,7 @@ def differing(page: Page, tokenizer: Tokenizer, lines: list[str]) -> list[tuple[
         ("words", "de"),
         ("words", "fr"),
         ("words", "ru"),
+        ("words", "tr"),
     ],
 )
 def test_lines_are_split_and_joined_as_by_nmt(

@@ -174,7 +174,7 @@ class WordRules {
       text = text.slice(isStem ? 0 : start, end);
     }
     const isWhole = isMatch(token_match, text) || isMatch(url_match, text);
-    return [...before, ...(this.exceptions.get(text) ?? (isWhole ? [text] : cutInfixes(text, infix_finditer))), ...after];
+    return [...before, ...(this.exceptions.get(text) ?? (isWhole ? [text] : cutInfixes(text, infix_finditer))), ...after].filter(Boolean);
   }
 }
 
@@ -186,7 +186,7 @@ function cutInfixes(text, infix) {
     tokens.push(text.slice(start, match.index), match[0]);
     start = match.index + match[0].length;
   }
-  return [...tokens, text.slice(start)].filter(Boolean);
+  return [...tokens, text.slice(start)];
 }
 
 // The first character of each sentence of a text, and the one after its last. data: the rules that Python wrote.
