@@ -15,7 +15,6 @@ RUNTIME = Path(__file__).with_name("web") / "runtime.js"
 OPERATORS = {*re.findall(r"^  ([A-Z]\w+): ", RUNTIME.read_text(encoding="utf-8"), re.MULTILINE)}
 # operator -> its inputs that are rows of numbers, which take little room
 ROWS = {"Linear": (1,), "LSTM": (1, 2), "GRU": (1, 2), "RNN": (1, 2), "Gather": (0,)}
-
 Weights = Literal["int8", "float32"]
 
 
@@ -65,9 +64,9 @@ def _simplified(
         if not attributes.get("transB"):
             name = f"{inputs[1]} (transposed)"
             constants[name], inputs[1] = constants[inputs[1]].T, name
-    for name, value in attributes.items():
-        if isinstance(value, bytes):
-            attributes[name] = value.decode()
+    attributes |= {
+        key: text.decode() for key, text in attributes.items() if isinstance(text, bytes)
+    }
     return operator, inputs
 
 
