@@ -104,18 +104,17 @@ def _model(
     """
     config = load_run_config(run, overrides)
     languages = config.data.src_language, config.data.tgt_language
+    vocabularies = zip(SIDES, load_vocabularies(run), strict=True)
     model = {
         "settings": settings_of(run, config),
-        "vocabularies": dict(zip(SIDES, map(list, load_vocabularies(run)), strict=True)),
+        "vocabularies": {
+            side: {"tokens": [*each], "counts": each.counts} for side, each in vocabularies
+        },
         "tokenizers": {
             side: tokenizer_data(load_tokenizer(config.tokenizer, language, side, run))
             for side, language in zip(SIDES, languages, strict=True)
         },
         "sentences": sentence_rules(languages[0]),
-        "counts": {
-            side: vocabulary.counts
-            for side, vocabulary in zip(SIDES, load_vocabularies(run), strict=True)
-        },
         "warnings": warning_rules(),
         "writes_spaces": writes_spaces(languages[1]),
         "wide": _wide_characters(),

@@ -12,64 +12,54 @@ const last = (values) => Math.max(-1, ...values);
 class Translator {
   constructor(parts, weights) {
     const { settings, vocabularies, tokenizers, encoder, step, encoder_bytes: size } = parts;
-    const idOf = (tokens) => new Map(tokens.map((token, id) => [token, id]).slice(N_SPECIALS));
-    this.parts = parts;
+    const idsOf = ({ tokens }) => new Map(tokens.map((token, id) => [token, id]).slice(N_SPECIALS));
+    const sides = ["src", "tgt"];
     this.settings = settings;
-    this.options = { ...settings.decoding, words: vocabularies.tgt.length };
-    this.tgtTokens = vocabularies.tgt;
-    [this.srcIds, this.tgtIds] = [idOf(vocabularies.src), idOf(vocabularies.tgt)];
-    this.srcTokenizer = new Tokenizer(settings.tokenizers.src, tokenizers.src);
-    this.tgtTokenizer = new Tokenizer(settings.tokenizers.tgt, tokenizers.tgt);
-    this.languages = [
-      wordFrequencies(this.srcTokenizer, vocabularies.src, parts.counts.src),
-      wordFrequencies(this.tgtTokenizer, vocabularies.tgt, parts.counts.tgt),
-    ];
+    this.options = { ...settings.decoding, words: vocabularies.tgt.tokens.length };
+    this.rules = parts;
+    this.tgtTokens = vocabularies.tgt.tokens;
+    [this.srcIds, this.tgtIds] = [idsOf(vocabularies.src), idsOf(vocabularies.tgt)];
+    [this.srcTokenizer, this.tgtTokenizer] = sides.map((side) => new Tokenizer(settings.tokenizers[side], tokenizers[side]));
+    const frequencies = (tokenizer, { tokens, counts }) => wordFrequencies(tokenizer, tokens, counts);
+    this.languages = [frequencies(this.srcTokenizer, vocabularies.src), frequencies(this.tgtTokenizer, vocabularies.tgt)];
     this.wide = new RegExp(parts.wide, "u");
     this.model = new Model(new Graph(encoder, weights.slice(0, size)), new Graph(step, weights.slice(size)));
   }
 
-  // The tokens of a text that the model reads, and their ids.
-  read(text) {
-    const all = this.srcTokenizer.split(text);
+  // A text, its tokens that the model reads, and their ids.
+  read(source) {
+    const all = this.srcTokenizer.split(source);
     const srcTokens = all.slice(0, this.options.max_source_tokens);
-    return { srcTokens, src: srcTokens.map((token) => this.srcIds.get(token) ?? UNK), isCut: all.length > srcTokens.length };
+    return { source, srcTokens, src: srcTokens.map((token) => this.srcIds.get(token) ?? UNK), srcCut: all.length > srcTokens.length };
   }
 
   // The n best translations of a sentence that begin with the ids `prefix`; of those with the same text, the best one.
   translate(text, n, prefix = []) {
-    const { srcTokens, src } = this.read(text);
-    if (!src.length) return [];
-    if (!prefix.length && isCopied(text, this.settings.not_copied)) return [this.copyOf(text, srcTokens)];
+    const given = this.read(text);
+    if (!given.src.length) return [];
+    if (!prefix.length && isCopied(text, this.settings.not_copied)) return [copyOf(given)];
     const findBest = (nBest) => {
-      const { best } = search(this.model, src, this.options, nBest, prefix);
-      const unique = new Map();
-      for (const end of best) {
-        const translation = this.translationOf(text, srcTokens, end);
-        if (!unique.has(translation.text)) unique.set(translation.text, translation);
-      }
-      return [...unique.values()].slice(0, n);
+      const { best } = search(this.model, given.src, this.options, nBest, prefix);
+      const all = best.map((end) => this.translationOf(given, end));
+      return all.filter(({ text }, i) => all.findIndex((other) => other.text === text) === i).slice(0, n);
     };
     const found = findBest(n);
     return found.length < n && n < this.options.beam ? findBest(this.options.beam) : found;
   }
 
-  translationOf(source, srcTokens, end) {
+  translationOf(given, end) {
     const nodes = pathTo(end);
     const tokens = (end.complete ? nodes.slice(0, -1) : nodes).map(({ id }) => this.tgtTokens[id]);
     const attention = nodes.map((node) => node.attention);
-    const replaced = this.options.replace_unknown && tokens.includes(UNKNOWN) ? this.replace(source, srcTokens, tokens, attention) : [];
+    const replaced = this.options.replace_unknown && tokens.includes(UNKNOWN) ? this.replace(given, tokens, attention) : [];
     const written = tokens.slice();
     for (const { position, token } of replaced) written[position] = token;
-    const logProbs = nodes.map(({ own }) => own);
-    return { source, srcTokens, text: this.join(written), tokens, written, replaced, attention, logProbs, score: end.score, complete: end.complete };
-  }
-
-  join(tokens) {
-    return this.tgtTokenizer.join(tokens.filter(Boolean));
+    const text = this.tgtTokenizer.join(written.filter(Boolean));
+    return { ...given, text, tokens, written, replaced, attention, logProbs: nodes.map(({ own }) => own), score: end.score, complete: end.complete };
   }
 
   // Unknown words become the source word with the largest weight, or its translation (Luong 2015b).
-  replace(source, srcTokens, tokens, attention) {
+  replace({ source, srcTokens }, tokens, attention) {
     const surfaces = this.srcTokenizer.surfaceForms(source, srcTokens);
     return tokens.flatMap((unknown, position) => {
       if (unknown !== UNKNOWN) return [];
@@ -80,13 +70,6 @@ class Translator {
       const [token, origin] = entry === UNKNOWN ? [surfaces[peak], "copied"] : [entry, "lexicon"];
       return { position, src_position: peak, token, origin };
     });
-  }
-
-  copyOf(source, srcTokens) {
-    const attention = [...srcTokens, EOS].map((_, row, all) => all.map((__, column) => Number(row === column)));
-    const text = /(?! )[\p{C}\p{Z}]/u.test(source) ? normalize(source) : source; // printable characters stay
-    return { source, srcTokens, text, tokens: srcTokens, written: srcTokens, replaced: [], attention,
-      logProbs: attention.map(() => 0), score: 0, complete: true };
   }
 
   // The ids of the tokens of a translation.
@@ -101,24 +84,22 @@ class Translator {
   // All about a line and its translations; a line of several sentences has them.
   async detailsOf(line, n, prefix, pause) {
     const ids = this.idsOf(this.tgtTokenizer.split(prefix));
-    const places = prefix ? [[0, line.length]] : findSentences(line, this.parts.sentences);
     const sentences = [];
-    for (const [start, end] of places) {
+    for (const [start, end] of prefix ? [[0]] : findSentences(line, this.rules.sentences)) {
       await pause();
-      const source = line.slice(start, end);
-      const { srcTokens, isCut } = this.read(source);
+      const { source, srcTokens, srcCut } = this.read(line.slice(start, end));
       const translations = this.translate(source, n, ids);
-      const warnings = translations.slice(0, 1).flatMap((best) => this.warningsOf(best, isCut));
-      const described = translations.map((each) => this.describe(each));
-      sentences.push({ source, src_words: this.groupWords(source, srcTokens, this.srcTokenizer)[0], src_cut: isCut, warnings, translations: described });
+      const warnings = translations.slice(0, 1).flatMap((best) => this.warningsOf(best));
+      const [words] = this.groupWords(source, srcTokens, this.srcTokenizer);
+      sentences.push({ source, src_words: words, src_cut: srcCut, warnings, translations: translations.map((each) => this.describe(each)) });
     }
     if (sentences.length === 1) return sentences[0];
-    const text = sentences.flatMap(({ translations }) => translations.slice(0, 1).map((best) => best.text)).join(this.parts.writes_spaces ? " " : "");
-    return { source: line, warnings: [], translations: [{ text }], sentences };
+    const texts = sentences.flatMap(({ translations }) => translations.slice(0, 1).map(({ text }) => text));
+    return { source: line, warnings: [], translations: [{ text: texts.join(this.rules.writes_spaces ? " " : "") }], sentences };
   }
 
-  warningsOf(translation, srcCut) {
-    return warningsOf({ ...translation, srcCut }, this.parts.warnings, ...this.languages);
+  warningsOf(translation) {
+    return warningsOf(translation, this.rules.warnings, ...this.languages);
   }
 
   // The words of a translation with their probabilities, and the attention between words.
@@ -143,7 +124,8 @@ class Translator {
       for (const row of own) row.forEach((weight, column) => { if (ends[column] >= 0) totals[ends[column]] += weight / own.length; });
       return totals;
     });
-    return { text, tokens, score, log_prob: totalOf(logProbs), token_log_probs: logProbs, replaced, complete, confidence: null, words, attention: weights };
+    const logProb = totalOf(logProbs);
+    return { text, tokens, score, log_prob: logProb, token_log_probs: logProbs, replaced, complete, confidence: null, words, attention: weights };
   }
 
   // The words of a text, and for each token the index of its word; -1 if it adds no text. Words stand between spaces; in
@@ -172,12 +154,8 @@ class Translator {
   // The words that could follow the first tokens of a translation, each with the rest.
   async alternatives(text, tokens, pause) {
     const prefix = this.idsOf(tokens);
-    const { src, isCut } = this.read(text);
-    let [encoded, step] = [this.model.encode([src])];
-    for (const [position, id] of [SOS, ...prefix].entries()) {
-      step = this.model.step(encoded, [id], position, Math.min(N_ALTERNATIVES + N_SPECIALS, this.options.words));
-      encoded = { ...encoded, state: step.state };
-    }
+    const n = Math.min(N_ALTERNATIVES + N_SPECIALS, this.options.words);
+    const step = [...follow(this.model, [this.read(text).src], prefix, n)].at(-1);
     const likely = step.words(0).filter(({ id }) => id >= N_SPECIALS).slice(0, N_ALTERNATIVES);
     const found = new Map();
     for (const { id, logProb } of likely) {
@@ -189,32 +167,46 @@ class Translator {
     }
     return [...found.values()].flatMap(({ best, probability }) => {
       const translation = this.describe(best);
-      // Otherwise the token continues the word before.
-      const words = translation.words.filter(({ token }) => token === prefix.length);
-      return words.map((word) => ({ word: word.text, probability, translation, warnings: this.warningsOf(best, isCut) }));
+      const words = translation.words.filter(({ token }) => token === prefix.length); // none: the token continues the word before
+      return words.map((word) => ({ word: word.text, probability, translation, warnings: this.warningsOf(best) }));
     });
   }
 
   // How much less probable each token of a translation and its end become, in nats, without each word of the source.
   losses(text, tokens) {
     const { srcTokens, src } = this.read(text);
-    const indices = this.groupWords(text, srcTokens, this.srcTokenizer)[1];
-    const words = [...new Set(indices)].filter((index) => index >= 0);
+    const [words, places] = this.groupWords(text, srcTokens, this.srcTokenizer);
     if (words.length < 2) return []; // without its only word, there is nothing to translate
-    const shorter = words.map((word) => src.filter((_, i) => indices[i] !== word));
-    const [whole, ...without] = force(this.model, [src, ...shorter], [...this.idsOf(tokens), EOS]);
-    return without.map((logProbs) => logProbs.map((logProb, i) => whole[i] - logProb));
+    const shorter = words.map((_, word) => src.filter((__, i) => places[i] !== word));
+    const ids = this.idsOf(tokens);
+    const losses = words.map(() => []);
+    let position = 0;
+    for (const step of follow(this.model, [src, ...shorter], ids)) {
+      const id = ids[position++] ?? EOS;
+      losses.forEach((loss, i) => loss.push(step.logProb(0, id) - step.logProb(i + 1, id)));
+    }
+    return losses;
   }
 
   // What the beam kept at each step.
   tree(text) {
     const { best, steps } = search(this.model, this.read(text).src, this.options, this.options.beam);
     const nodes = steps.flat();
-    return nodes.map(({ id, parent, own, logProb, ends }, index) => ({
-      text: this.tgtTokens[id], parent: parent.parent ? nodes.indexOf(parent) : null,
-      probability: Math.exp(own), log_prob: logProb, ends, rank: best.includes(nodes[index]) ? best.indexOf(nodes[index]) : null,
+    const placeIn = (list, node) => (list.includes(node) ? list.indexOf(node) : null);
+    return nodes.map((node) => ({
+      text: this.tgtTokens[node.id], parent: placeIn(nodes, node.parent), rank: placeIn(best, node),
+      probability: Math.exp(node.own), log_prob: node.logProb, ends: node.ends,
     }));
   }
+}
+
+// A line without words is its own translation.
+function copyOf(given) {
+  const { source, srcTokens } = given;
+  const attention = [...srcTokens, EOS].map((_, row, all) => all.map((__, column) => Number(row === column)));
+  const text = /(?! )[\p{C}\p{Z}]/u.test(source) ? normalize(source) : source; // printable characters stay
+  const logProbs = attention.map(() => 0);
+  return { ...given, text, tokens: srcTokens, written: srcTokens, replaced: [], attention, logProbs, score: 0, complete: true };
 }
 
 // By path: the translator, the body of the request, and a function to wait for between its parts.

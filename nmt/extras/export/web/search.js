@@ -1,4 +1,4 @@
-// Beam search for one sentence, as nmt/decoding/search.py; the scores of a given translation.
+// Beam search for one sentence, as nmt/decoding/search.py; and the steps along a given translation.
 
 const [PAD, UNK, SOS, EOS] = [0, 1, 2, 3];
 const EXTRA_TOKENS = 10; // that any translation may have beyond max_length_ratio
@@ -101,14 +101,12 @@ function pathTo(end) {
   return nodes;
 }
 
-// Log-probabilities [B][T] of the tokens `ids` as the translation of each source.
-function force(model, sources, ids) {
+// The decoder reads the tokens `ids`, the same for all sources: its steps, of which each has the words for the next token.
+function* follow(model, sources, ids, k = 1) {
   let encoded = model.encode(sources);
-  const logProbs = sources.map(() => []);
-  ids.forEach((id, position) => {
-    const step = model.step(encoded, sources.map(() => (position ? ids[position - 1] : SOS)), position, 1);
-    for (const [row, own] of logProbs.entries()) own.push(step.logProb(row, id));
+  for (const [position, id] of [SOS, ...ids].entries()) {
+    const step = model.step(encoded, sources.map(() => id), position, k);
+    yield step;
     encoded = { ...encoded, state: step.state };
-  });
-  return logProbs;
+  }
 }
