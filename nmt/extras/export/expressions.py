@@ -28,6 +28,7 @@ _PARTS: dict[str, Any] = {
     "MAX_REPEAT": lambda value: (
         f"(?:{_convert(value[2])}){{{value[0]},{str(value[1]).strip('MAXREPT')}}}"
     ),
+    "MIN_REPEAT": lambda value: _PARTS["MAX_REPEAT"](value) + "?",
     "ASSERT": lambda value: f"(?{'=' if value[0] > 0 else '<='}{_convert(value[1])})",
     "ASSERT_NOT": lambda value: f"(?{'!' if value[0] > 0 else '<!'}{_convert(value[1])})",
 }

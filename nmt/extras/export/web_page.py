@@ -22,7 +22,9 @@ from urllib.parse import quote
 
 import onnx
 
+from nmt.decoding.items import PATTERNS
 from nmt.errors import DataError
+from nmt.extras.export.expressions import to_javascript
 from nmt.extras.export.graphs import export_graphs
 from nmt.extras.export.program import Weights, to_program
 from nmt.extras.export.settings import settings_of
@@ -41,7 +43,15 @@ SERVE, REPORTS, EXPORT = (
 )
 STYLES = {"page.css": REPORTS, "serve.css": SERVE}
 SCRIPTS = {"page.js": REPORTS, "request.js": EXPORT, "serve.js": SERVE}
-WORKER = ("runtime.js", "tokenizer.js", "warnings.js", "search.js", "answers.js", "worker.js")
+WORKER = (
+    "runtime.js",
+    "tokenizer.js",
+    "warnings.js",
+    "items.js",
+    "search.js",
+    "answers.js",
+    "worker.js",
+)
 # Nothing is loaded from elsewhere. `data:` are the runs inside the page, `blob:` is the worker.
 POLICY = (
     "default-src 'none'; script-src {hashes} 'wasm-unsafe-eval'; style-src 'unsafe-inline'; "
@@ -56,7 +66,7 @@ def write_web(
 
     Args:
         paths: of runs or bundles; None is the newest run.
-        output: the new folder; or the new file, if its name ends with .html.
+        output: the new folder; or the new file, if its name ends with .html or .htm.
         overrides: `decoding.key=value`.
 
     Raises:
@@ -66,33 +76,36 @@ def write_web(
     """
     if output.exists():
         raise DataError(f"{output}: exists; delete it, or choose another name after --web")
+    is_file = output.suffix.lower() in (".html", ".htm")
     runs: dict[str, dict[str, Any]] = {}
     contents: dict[str, bytes] = {}  # of files in the folder
     for path in paths:
         with opened(path) as (run, checkpoint), unchanged([(run, checkpoint)]):
             model, numbers = _model(run, checkpoint, weights, overrides)
             place = (path or run).resolve()
-        name = base = place.stem if place.is_file() else place.name
-        while name in runs:
-            name = f"{base}-{len(runs) + 1}"
+        base = place.stem if place.is_file() else place.name
+        names = (base, *(f"{base}-{n}" for n in range(2, len(runs) + 2)))
+        name = next(each for each in names if each not in runs)
         source, target = model["settings"]["direction"].split("-")
         beam = model["settings"]["decoding"]["beam"]
         runs[name] = {"name": name, "source": source, "target": target, "translations": beam}
         text = json.dumps(model, ensure_ascii=False, separators=(",", ":"))
         for part, content in (("model", text.encode()), ("weights", numbers)):
-            file = f"{name}/{part}.gz"
-            contents[file] = gzip.compress(content, mtime=0)
-            runs[name][part] = quote(file)
-    if output.suffix == ".html":
-        for file, content in contents.items():
-            name, part = file.removesuffix(".gz").split("/")
-            runs[name][part] = f"data:;base64,{base64.b64encode(content).decode()}"
-        write_text(output, _page([*runs.values()]))
+            compressed = gzip.compress(content, mtime=0)
+            if is_file:
+                runs[name][part] = f"data:;base64,{base64.b64encode(compressed).decode()}"
+            else:
+                contents[f"runs/{name}/{part}.gz"] = compressed
+                runs[name][part] = quote(f"runs/{name}/{part}.gz")
+    output.resolve().parent.mkdir(parents=True, exist_ok=True)
+    page = _page([*runs.values()])
+    if is_file:
+        write_text(output, page)
         return
     with new_folder(output) as folder:
-        write_text(folder / "index.html", _page([*runs.values()]))
+        write_text(folder / "index.html", page)
         for file, content in contents.items():
-            (folder / file).parent.mkdir(exist_ok=True)
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
             (folder / file).write_bytes(content)
 
 
@@ -116,6 +129,7 @@ def _model(
         },
         "sentences": sentence_rules(languages[0]),
         "warnings": warning_rules(),
+        "items": [to_javascript(pattern.finditer) for _, pattern in PATTERNS],
         "writes_spaces": writes_spaces(languages[1]),
         "wide": _wide_characters(),
     }
@@ -123,7 +137,8 @@ def _model(
         graphs = [Path(temporary, name) for name in ("encoder.onnx", "step.onnx")]
         export_graphs(load_model(run, checkpoint).eval(), *graphs)
         (encoder, first), (step, second) = (to_program(onnx.load(each), weights) for each in graphs)
-    return model | {"encoder": encoder, "step": step, "encoder_bytes": len(first)}, first + second
+    sizes = [len(first), len(second)]
+    return model | {"encoder": encoder, "step": step, "sizes": sizes}, first + second
 
 
 def _wide_characters() -> str:

@@ -201,9 +201,9 @@ def load_runs(
             data = load_run_config(run).data
             translator = build_translator([(run, checkpoint)], device=device, overrides=overrides)
             place = (path or run).resolve()
-        name = base = place.stem if place.is_file() else place.name
-        while name in runs:
-            name = f"{base}-{len(runs) + 1}"
+        base = place.stem if place.is_file() else place.name
+        names = (base, *(f"{base}-{n}" for n in range(2, len(runs) + 2)))
+        name = next(each for each in names if each not in runs)
         options = translator.options
         info = Run(
             name=name,

@@ -2,6 +2,7 @@
 without a server, and gives the answers of `nmt serve`.
 """
 
+import gzip
 import json
 import re
 from collections.abc import Iterator
@@ -17,7 +18,10 @@ pytest.importorskip("playwright", reason="needs playwright")
 
 from playwright.sync_api import Browser, Page, expect
 
+from nmt.decoding.items import PATTERNS, differences
 from nmt.decoding.warnings import DESCRIPTIONS, ITEMS_CHANGED, SENTENCES_LOST, WORDLESS
+from nmt.extras.export import web_page
+from nmt.extras.export.expressions import to_javascript
 from nmt.extras.export.web_page import write_web
 from nmt.extras.serve.answers import ServedRun, find_alternatives, line_details
 from nmt.extras.serve.whatif import beam_tree, losses_without
@@ -46,11 +50,8 @@ def test_a_folder_and_a_file(nmt: Run, run: Path, tmp_path: Path) -> None:
     assert re.fullmatch(rf"{site}: \d\.\d MB; it translates without nmt, in any browser:", size)
     assert command == f"python -m http.server -d {site}"
     names = {path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()}
-    parts = ("model.gz", "weights.gz")
-    assert names == {
-        "index.html",
-        *(f"{name}/{part}" for name in ("run", "run-2") for part in parts),
-    }
+    parts = [f"runs/{name}/{part}.gz" for name in ("run", "run-2") for part in ("model", "weights")]
+    assert names == {"index.html", *parts}
     html = (site / "index.html").read_text("utf-8")
     (listed,) = re.findall('<script type="application/json" id="runs">(.*)</script>', html)
     assert json.loads(listed)[1] == {
@@ -58,8 +59,8 @@ def test_a_folder_and_a_file(nmt: Run, run: Path, tmp_path: Path) -> None:
         "source": "en",
         "target": "de",
         "translations": 3,
-        "model": "run-2/model.gz",
-        "weights": "run-2/weights.gz",
+        "model": "runs/run-2/model.gz",
+        "weights": "runs/run-2/weights.gz",
     }
     result = nmt("export", run, "--web", file, "--weights", "float32")
     assert (result.status, result.err) == (0, "")
@@ -170,6 +171,34 @@ def test_answers_are_those_of_the_server(page: Page, served: list[ServedRun]) ->
     same(ask(page, "/tree", q=DOG)["nodes"], beam_tree(run, DOG))
 
 
+ITEMS = [
+    ("Give {name} 12 apples.", "Gib {name} zwölf Äpfel."),
+    ("Give {name} 13 apples.", "Gib {nom} dreizehn Äpfel."),
+    ("On 12/05/2020 at 2:30 p.m.", "Am 5. Dezember 2020 um 14:30"),
+    ("On 12/05/2020 at 4:00.", "Am 12. 5. um 4."),
+    ("It costs $1,250.50, 😀!", "Es kostet 1.250,50 $!"),
+    ("It costs $1,250.50, 😀!", "Es kostet 1.250,50 $, 😀!"),
+    ("See www.example.org or <b>a/list.txt</b>.", "Siehe www.example.org oder <b>a/list.txt</b>."),
+    ("%s of %1$d, %d %", "%s von %1$d %"),
+    ("Sna_p to the grid", "Am Git_ter ausrichten"),
+    ("set max_size to 7", "setze maxsize auf 7"),
+    ("{% if x %}yes{% endif %}", "{% if x %}ja"),
+]
+
+
+@pytest.mark.slow
+@needs_chromium
+def test_missing_items_are_those_of_nmt(browser: Browser) -> None:
+    patterns = [to_javascript(pattern.finditer) for _, pattern in PATTERNS]
+    with browser.new_page() as page:
+        page.add_script_tag(path=Path(web_page.__file__).with_name("web") / "items.js")
+        call = "([pairs, patterns]) => pairs.map((pair) => lacksItems(...pair, patterns))"
+        found = page.evaluate(call, [ITEMS, patterns])
+    expected = [any(each.problem == "missing" for each in differences(*pair)) for pair in ITEMS]
+    assert found == expected
+    assert {*found} == {True, False}
+
+
 @pytest.mark.slow
 @needs_chromium
 def test_a_user_without_a_server(page: Page, served: list[ServedRun]) -> None:  # noqa: F811
@@ -197,7 +226,6 @@ def test_a_folder_is_served(browser: Browser, folder: Path, tmp_path: Path) -> N
     site = tmp_path / "a b" / "site"
     site.parent.mkdir()
     write_web([folder / "run"], site, "int8", ())
-    page = browser.new_page()
 
     class Handler(SimpleHTTPRequestHandler):
         def __init__(self, *arguments: Any) -> None:
@@ -208,9 +236,18 @@ def test_a_folder_is_served(browser: Browser, folder: Path, tmp_path: Path) -> N
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
-        page.goto(f"http://127.0.0.1:{server.server_port}/a b/site/#q={DOG}")
-        expect(page.locator(".words.output button").first).to_be_visible(timeout=20_000)
+        address = f"http://127.0.0.1:{server.server_port}/a b/site/"
+        with browser.new_page() as page:
+            page.goto(f"{address}#q={DOG}")
+            expect(page.locator(".words.output button").first).to_be_visible(timeout=20_000)
+        file = site / "runs/run/weights.gz"
+        for content in (file.read_bytes()[:9000], gzip.compress(b"too short"), b"<html>"):
+            file.write_bytes(content)
+            message = "run cannot be used: its files are damaged or incomplete"
+            with browser.new_page() as page:  # with an empty cache
+                page.goto(f"{address}#q={DOG}")
+                expect(page.get_by_role("alert")).to_contain_text(message, timeout=20_000)
         server.shutdown()
-    page.goto(f"{(site / 'index.html').as_uri()}#q={DOG}")
-    expect(page.get_by_role("alert")).to_contain_text("a folder needs a web server")
-    page.close()
+    with browser.new_page() as page:
+        page.goto((site / "index.html").as_uri())
+        expect(page.locator("#progress")).to_contain_text("a folder needs a web server")

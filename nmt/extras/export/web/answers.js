@@ -11,7 +11,8 @@ const last = (values) => Math.max(-1, ...values);
 // A run that translates. Its parts come from web_page.py; weights: ArrayBuffer.
 class Translator {
   constructor(parts, weights) {
-    const { settings, vocabularies, tokenizers, encoder, step, encoder_bytes: size } = parts;
+    const { settings, vocabularies, tokenizers, encoder, step, sizes: [size, rest] } = parts;
+    if (weights.byteLength !== size + rest) throw new Error("weights are missing");
     const idsOf = ({ tokens }) => new Map(tokens.map((token, id) => [token, id]).slice(N_SPECIALS));
     const sides = ["src", "tgt"];
     this.settings = settings;
@@ -34,16 +35,16 @@ class Translator {
   }
 
   // The n best translations of a sentence that begin with the ids `prefix`; of those with the same text, the best one.
-  translate(text, n, prefix = []) {
+  async translate(text, n, prefix, pause) {
     const given = this.read(text);
     if (!given.src.length) return [];
     if (!prefix.length && isCopied(text, this.settings.not_copied)) return [copyOf(given)];
-    const findBest = (nBest) => {
-      const { best } = search(this.model, given.src, this.options, nBest, prefix);
+    const findBest = async (nBest) => {
+      const { best } = await search(this.model, given.src, this.options, nBest, prefix, pause);
       const all = best.map((end) => this.translationOf(given, end));
       return all.filter(({ text }, i) => all.findIndex((other) => other.text === text) === i).slice(0, n);
     };
-    const found = findBest(n);
+    const found = await findBest(n);
     return found.length < n && n < this.options.beam ? findBest(this.options.beam) : found;
   }
 
@@ -88,7 +89,7 @@ class Translator {
     for (const [start, end] of prefix ? [[0]] : findSentences(line, this.rules.sentences)) {
       await pause();
       const { source, srcTokens, srcCut } = this.read(line.slice(start, end));
-      const translations = this.translate(source, n, ids);
+      const translations = await this.translate(source, n, ids, pause);
       const warnings = translations.slice(0, 1).flatMap((best) => this.warningsOf(best));
       const [words] = this.groupWords(source, srcTokens, this.srcTokenizer);
       sentences.push({ source, src_words: words, src_cut: srcCut, warnings, translations: translations.map((each) => this.describe(each)) });
@@ -99,7 +100,9 @@ class Translator {
   }
 
   warningsOf(translation) {
-    return warningsOf(translation, this.rules.warnings, ...this.languages);
+    const { warnings, items } = this.rules;
+    const texts = warningsOf(translation, warnings, ...this.languages);
+    return lacksItems(translation.source, translation.text, items) ? [...texts, warnings.descriptions["items changed"]] : texts;
   }
 
   // The words of a translation with their probabilities, and the attention between words.
@@ -162,7 +165,7 @@ class Translator {
       const probability = Math.exp(logProb);
       if (found.size && probability < MIN_PROBABILITY) break;
       await pause();
-      const [best] = this.translate(text, 1, [...prefix, id]);
+      const [best] = await this.translate(text, 1, [...prefix, id], pause);
       if (!found.has(best.text)) found.set(best.text, { best, probability });
     }
     return [...found.values()].flatMap(({ best, probability }) => {
@@ -189,8 +192,8 @@ class Translator {
   }
 
   // What the beam kept at each step.
-  tree(text) {
-    const { best, steps } = search(this.model, this.read(text).src, this.options, this.options.beam);
+  async tree(text, pause) {
+    const { best, steps } = await search(this.model, this.read(text).src, this.options, this.options.beam, [], pause);
     const nodes = steps.flat();
     const placeIn = (list, node) => (list.includes(node) ? list.indexOf(node) : null);
     return nodes.map((node) => ({
@@ -218,5 +221,5 @@ const ANSWERS = {
   },
   "/alternatives": async (translator, { q, tokens }, pause) => ({ alternatives: await translator.alternatives(q, tokens, pause) }),
   "/without": async (translator, { q, tokens }) => ({ losses: translator.losses(q, tokens) }),
-  "/tree": async (translator, { q }) => ({ nodes: translator.tree(q) }),
+  "/tree": async (translator, { q }, pause) => ({ nodes: await translator.tree(q, pause) }),
 };

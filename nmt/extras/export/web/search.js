@@ -2,6 +2,7 @@
 
 const [PAD, UNK, SOS, EOS] = [0, 1, 2, 3];
 const EXTRA_TOKENS = 10; // that any translation may have beyond max_length_ratio
+const STEPS_AT_ONCE = 10; // between two pauses, in which the request may be cancelled
 
 const idTensor = (ids, dims) => new Tensor(BigInt64Array.from(ids, BigInt), dims);
 
@@ -53,7 +54,7 @@ function selectRows(state, rows) {
 
 // The best hypotheses for `source` that begin with `prefix`, both in ids, and all steps of the beam. A node of a step is a
 // hypothesis up to a token: {id, own (log-probability of the token), logProb (of all), parent, attention, ends, complete, score}.
-function search(model, source, options, nBest, prefix = []) {
+async function search(model, source, options, nBest, prefix, pause) {
   const srcLength = source.length + 1;
   const maxLength = Math.max(Math.trunc(options.max_length_ratio * srcLength), prefix.length) + EXTRA_TOKENS;
   const minLength = Math.trunc(options.min_length_ratio * source.length);
@@ -64,6 +65,7 @@ function search(model, source, options, nBest, prefix = []) {
   let [nComplete, minScore] = [0, -Infinity]; // a complete hypothesis needs a higher score to be among the best
   const steps = [];
   for (let length = 1; open.length; length++) {
+    if (length % STEPS_AT_ONCE === 0) await pause();
     const banned = [PAD, SOS, ...(options.forbid_unknown ? [UNK] : []), ...(length <= minLength ? [EOS] : [])];
     const k = Math.min(options.beam + banned.length, options.words);
     const step = model.step(encoded, open.map(({ id }) => id), length - 1, k);

@@ -6,7 +6,7 @@ let queue = Promise.resolve();
 
 onmessage = ({ data: { runs, id, path, body, cancelled: number } }) => {
   if (runs) {
-    for (const run of runs) queue = queue.then(() => translators.set(run.name, load(run)).get(run.name)).catch(() => {});
+    for (const run of runs) queue = queue.then(() => translators.set(run.name, load(run)).get(run.name)).catch(tell);
   } else if (number) {
     cancelled.add(number);
   } else {
@@ -30,23 +30,32 @@ async function answer(id, path, body) {
   cancelled.delete(id);
 }
 
+function tell({ message }) {
+  postMessage({ progress: message });
+}
+
 async function load(run) {
-  postMessage({ progress: `Loading ${run.name}…` });
+  tell({ message: `Loading ${run.name}…` });
+  const files = await Promise.all([run.model, run.weights].map(read));
   try {
     await startKernel();
-    const [model, weights] = await Promise.all([run.model, run.weights].map(read));
+    const [model, weights] = await Promise.all(files.map(unpack));
     return new Translator(JSON.parse(new TextDecoder().decode(model)), weights);
+  } catch (error) {
+    throw new Error(`${run.name} cannot be used: its files are damaged or incomplete, or this browser is older than 2023 (${error.message}).`);
   } finally {
-    postMessage({ progress: "" });
+    tell({ message: "" });
   }
 }
 
-// The bytes of a file that is compressed by gzip; some hosts unpack it on the way.
 async function read(address) {
-  const file = address.startsWith("data:") ? "the page" : address;
-  const response = await fetch(address).catch(() => ({ statusText: "a folder needs a web server; a single HTML file does not" }));
-  if (!response.ok) throw new Error(`${file} cannot be read: ${response.status ?? ""} ${response.statusText}`);
-  const bytes = await response.arrayBuffer();
+  const response = await fetch(address).catch(() => ({ status: "no answer", statusText: "(opened from a disk, a folder needs a web server)" }));
+  if (!response.ok) throw new Error(`${address.slice(0, 200)} cannot be read: ${response.status} ${response.statusText}`);
+  return response.arrayBuffer();
+}
+
+// Files are compressed by gzip; some hosts unpack them on the way.
+async function unpack(bytes) {
   const [first, second] = new Uint8Array(bytes);
   if (first !== 0x1f || second !== 0x8b) return bytes;
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
