@@ -23,7 +23,7 @@ from urllib.parse import quote
 import onnx
 
 from nmt.decoding.items import PATTERNS
-from nmt.errors import DataError
+from nmt.errors import ConfigError, DataError
 from nmt.extras.export.expressions import to_javascript
 from nmt.extras.export.graphs import export_graphs
 from nmt.extras.export.program import Weights, to_program
@@ -81,8 +81,11 @@ def write_web(
     contents: dict[str, bytes] = {}  # of files in the folder
     for path in paths:
         with opened(path) as (run, checkpoint), unchanged([(run, checkpoint)]):
-            model, numbers = _model(run, checkpoint, weights, overrides)
             place = (path or run).resolve()
+            try:
+                model, numbers = _model(run, checkpoint, weights, overrides)
+            except ConfigError as error:
+                raise ConfigError(f"{place}: {error}") from None
         base = place.stem if place.is_file() else place.name
         names = (base, *(f"{base}-{n}" for n in range(2, len(runs) + 2)))
         name = next(each for each in names if each not in runs)
@@ -173,7 +176,7 @@ def _page(runs: Sequence[dict[str, Any]]) -> str:
 
 
 def _read(place: tuple[str, str], name: str) -> str:
-    """A part of the page; scripts without their lines of comments, which browsers need not load."""
+    """A part of the page, without indentation and lines of comments, which no browser needs."""
     package, folder = place
     text = files(package).joinpath(folder, name).read_text(encoding="utf-8")
-    return re.sub(r"^\s*//.*\n", "", text, flags=re.MULTILINE) if name.endswith(".js") else text
+    return re.sub(r"^\s*//.*\n|^\s+", "", text, flags=re.MULTILINE)

@@ -198,7 +198,7 @@ class Translator {
     const placeIn = (list, node) => (list.includes(node) ? list.indexOf(node) : null);
     return nodes.map((node) => ({
       text: this.tgtTokens[node.id], parent: placeIn(nodes, node.parent), rank: placeIn(best, node),
-      probability: Math.exp(node.own), log_prob: node.logProb, ends: node.ends,
+      probability: Math.exp(node.own), log_prob: node.logProb, ends: node.complete || best.includes(node),
     }));
   }
 }
