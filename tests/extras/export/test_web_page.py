@@ -214,6 +214,11 @@ def test_a_user_without_a_server(page: Page, served: list[ServedRun]) -> None:  
     page.keyboard.press("Enter")
     expect(page.locator(".panel .notes")).to_contain_text("'Zebra' is not in the target vocabulary")
     page.keyboard.press("Escape")
+    page.fill("#source", "مرحبا يا صديقي")
+    first, second = (page.locator(".words.source button").nth(n) for n in range(2))
+    expect(first).to_have_text("مرحبا")
+    boxes = [each.bounding_box() or {} for each in (first, second)]
+    assert boxes[0]["x"] > boxes[1]["x"]  # from right to left
     page.fill("#source", f"{DOG} {KING}")
     expect(page.locator(".run").first.locator(".text [role=button]")).to_have_count(2)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

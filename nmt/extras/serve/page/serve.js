@@ -323,7 +323,7 @@ class Line {
   others() {
     const others = this.line.translations.filter((other) => other.text !== this.shown.text);
     if (!others.length) return [];
-    const list = others.map((other) => make("li", {}, make("button", { type: "button", lang: this.run.target, onclick: () => {
+    const list = others.map((other) => make("li", {}, make("button", { type: "button", lang: this.run.target, dir: "auto", onclick: () => {
       this.show(other);
       this.words[0]?.focus();
       announce();
@@ -340,7 +340,7 @@ class Line {
     const title = make("h3", {}, "In place of ", make("bdi", {}, `“${word.text}”`));
     const list = make("ul", { class: "choices" }, make("li", {}, "…"));
     const message = make("p", { class: "notes", role: "status" });
-    const field = make("input", { "aria-label": "Another word", placeholder: "another word", lang: this.run.target, autocomplete: "off" });
+    const field = make("input", { "aria-label": "Another word", placeholder: "another word", lang: this.run.target, dir: "auto", autocomplete: "off" });
     const close = make("button", { type: "button", class: "plain", onclick: () => { this.close(); button.focus(); } }, "Close");
     const form = make("form", { onsubmit: (event) => { event.preventDefault(); this.force(word, field.value, message); } },
       field, make("button", { class: "plain" }, "Use"));
@@ -363,7 +363,7 @@ class Line {
   choice(word, { word: text, probability, translation, warnings }) {
     const isShown = translation.text === this.shown.text;
     const rest = translation.words.slice(this.shown.words.indexOf(word) + 1).map((each) => each.before + each.text).join("");
-    return make("li", {}, make("button", { type: "button", lang: this.run.target, "aria-current": isShown && "true", onclick: () => {
+    return make("li", {}, make("button", { type: "button", lang: this.run.target, dir: "auto", "aria-current": isShown && "true", onclick: () => {
       this.replace(word, translation, warnings);
     } }, make("span", {}, make("strong", {}, text), make("small", {}, rest)), make("small", {}, percent(probability))));
   }
@@ -396,7 +396,9 @@ class Line {
 }
 
 function group(side, label, lang, buttons) {
-  return make("div", { class: `words ${side}`, role: "group", "aria-label": label, lang }, ...buttons);
+  const words = buttons.map((button) => button.textContent).join(" ");
+  const dir = /^\P{L}*[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]/u.test(words) ? "rtl" : "ltr"; // "auto" ignores what is in <bdi>
+  return make("div", { class: `words ${side}`, role: "group", "aria-label": label, lang, dir }, ...buttons);
 }
 
 function warningsOf(warnings) {
