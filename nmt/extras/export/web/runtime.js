@@ -101,23 +101,21 @@ const stepsOf = (tensor) => tensor.dims.map((_, axis) => around(tensor, axis)[2]
 
 // A tensor of these dimensions, of the elements that lie `steps` apart along its axes.
 function strided(data, dims, steps, first = 0) {
-  const block = steps.at(-1) === 1 ? dims.at(-1) : 1; // neighbours stay together
-  let places = Int32Array.of(first);
-  dims.slice(0, block > 1 ? -1 : undefined).forEach((n, axis) => {
-    const next = new Int32Array(places.length * n);
-    for (let i = 0, to = 0; i < places.length; i++) for (let j = 0; j < n; j++) next[to++] = places[i] + j * steps[axis];
-    places = next;
-  });
-  const result = new data.constructor(places.length * block);
-  if (block > 1) places.forEach((place, i) => result.set(data.subarray(place, place + block), i * block));
-  else for (let i = 0; i < result.length; i++) result[i] = data[places[i]];
+  const result = new data.constructor(size(dims));
+  const last = dims.length - (steps.at(-1) === 1 ? 1 : 0); // neighbours stay together
+  const block = size(dims.slice(last));
+  let to = 0;
+  const copy = (from, axis) => {
+    if (axis < last) for (let i = 0; i < dims[axis]; i++) copy(from + i * steps[axis], axis + 1);
+    else for (let i = 0; i < block; i++) result[to++] = data[from + i];
+  };
+  copy(first, 0);
   return new Tensor(result, dims);
 }
 
 function broadcast(dims, others) {
-  const n = Math.max(dims.length, others.length);
-  const at = (list, i) => list[list.length - n + i] ?? 1;
-  return Array.from({ length: n }, (_, i) => (at(dims, i) === 1 ? at(others, i) : at(dims, i)));
+  if (dims.length < others.length) return broadcast(others, dims);
+  return dims.map((n, i) => (n === 1 ? (others[others.length - dims.length + i] ?? 1) : n));
 }
 
 // A tensor that is repeated along axes where it has size 1.
@@ -128,19 +126,18 @@ function spread(a, dims) {
   return strided(a.data, dims, stepsOf(own).map((step, axis) => (own.dims[axis] === 1 ? 0 : step)));
 }
 
-function unary(compute) {
-  return ([{ data, dims }]) => {
-    const result = new data.constructor(data.length);
-    for (let i = 0; i < data.length; i++) result[i] = compute(data[i]);
-    return new Tensor(result, dims);
-  };
+// Tensors that are repeated to the same dimensions: these, and the data of each.
+function aligned(tensors) {
+  const dims = tensors.reduce((all, tensor) => broadcast(all, tensor.dims), []);
+  return [dims, ...tensors.map((tensor) => spread(tensor, dims).data)];
 }
+
+const unary = (compute) => ([{ data, dims }]) => new Tensor(data.map(compute), dims);
 
 // fill: as `compute`, for whole arrays of float32: a loop of its own is ten times as fast as calls from a shared one.
 function binary(compute, fill, ResultType) {
-  return ([a, b]) => {
-    const dims = broadcast(a.dims, b.dims);
-    const [x, y] = [spread(a, dims).data, spread(b, dims).data];
+  return (tensors) => {
+    const [dims, x, y] = aligned(tensors);
     const result = new (ResultType ?? x.constructor)(x.length);
     if (fill && x instanceof Float32Array) fill(x, y, result);
     else for (let i = 0; i < result.length; i++) result[i] = compute(x[i], y[i]);
@@ -149,24 +146,17 @@ function binary(compute, fill, ResultType) {
 }
 const test = (compare) => binary((x, y) => (compare(x, y) ? 1 : 0), null, Uint8Array);
 
-// compute: the values of neighbouring axes -> a value. Without axes, of all.
+// compute: the values along an axis -> a value. Without axis, of all.
 function reduction(compute) {
   return ([a, chosen], { axes, keepdims = 1 }) => {
-    axes = (chosen ? numbers(chosen) : (axes ?? [...a.dims.keys()])).map((axis) => around(a, axis)[3]);
-    const n = size(axes.map((axis) => a.dims[axis]));
-    const inner = size(a.dims.slice(Math.max(...axes) + 1));
-    const result = new a.data.constructor(a.data.length / n);
-    const values = inner === 1 ? a.data : strided(a.data, [result.length / inner, inner, n], [n * inner, 1, inner]).data;
-    for (let i = 0; i < result.length; i++) result[i] = compute(part(values, i, n));
-    return new Tensor(result, a.dims.flatMap((n, axis) => (!axes.includes(axis) ? [n] : keepdims ? [1] : [])));
+    const [axis, another] = chosen ? numbers(chosen) : (axes ?? []);
+    if (another !== undefined) throw new Error("a reduction has one axis, or all");
+    if (axis === undefined) return new Tensor(a.data.constructor.of(compute(a.data)), keepdims ? a.dims.map(() => 1) : []);
+    const [outer, n, inner, place] = around(a, axis);
+    const values = strided(a.data, [outer, inner, n], [n * inner, 1, inner]).data;
+    const result = a.data.constructor.from({ length: outer * inner }, (_, i) => compute(part(values, i, n)));
+    return new Tensor(result, keepdims ? a.dims.with(place, 1) : a.dims.toSpliced(place, 1));
   };
-}
-
-function logSumExp(values) {
-  let [largest, total] = [-Infinity, 0];
-  for (let i = 0; i < values.length; i++) if (values[i] > largest) largest = values[i];
-  for (let i = 0; i < values.length; i++) total += Math.exp(values[i] - largest);
-  return largest + Math.log(total);
 }
 
 // The positions of the k largest (or smallest) values, in order; of equal ones, the first.
@@ -180,22 +170,6 @@ function best(values, k, isLargest) {
     chosen[place] = i;
   }
   return chosen;
-}
-
-// a [B.., m, k] x b [B.., k, n], of which none need be constant.
-function matrixProduct([a, b]) {
-  const [[m, k], n] = [a.dims.slice(-2), b.dims.at(-1)];
-  const batch = broadcast(a.dims.slice(0, -2), b.dims.slice(0, -2));
-  const [x, y] = [spread(a, [...batch, m, k]).data, spread(b, [...batch, k, n]).data];
-  const result = new Float32Array(size(batch) * m * n);
-  for (let row = 0, to = 0; to < result.length; row++, to += n) {
-    const matrix = part(y, Math.floor(row / m), k * n);
-    for (let i = 0, from = 0; i < k; i++, from += n) {
-      const factor = x[row * k + i];
-      for (let j = 0; j < n; j++) result[to + j] += factor * matrix[from + j];
-    }
-  }
-  return new Tensor(result, [...batch, m, n]);
 }
 
 // Positions in `data` [outer, n, inner] of the elements of `index` [outer, m, inner], which counts along `axis`.
@@ -246,10 +220,9 @@ const OPERATORS = {
   Concat: (all, { axis }) => {
     const [outer, , , middle] = around(all[0], axis);
     const parts = Array.from({ length: outer }, (_, i) => all.map(({ data }) => part(data, i, data.length / outer))).flat();
-    const dims = all[0].dims.with(middle, sum(all.map((a) => a.dims[middle])));
-    const result = new all[0].data.constructor(size(dims));
+    const result = new all[0].data.constructor(sum(parts.map((values) => values.length)));
     parts.reduce((to, values) => (result.set(values, to), to + values.length), 0);
-    return new Tensor(result, dims);
+    return new Tensor(result, all[0].dims.with(middle, sum(all.map((a) => a.dims[middle]))));
   },
   CumSum: ([a, axis]) => {
     const [[, n, inner], result] = [around(a, Number(axis.data[0])), a.data.slice()];
@@ -263,7 +236,7 @@ const OPERATORS = {
   Flatten: ([a], { axis }) => new Tensor(a.data, [size(a.dims.slice(0, axis)), size(a.dims.slice(axis))]),
   Gather: ([a, index], { axis = 0 }) => {
     const [outer, n, inner, middle] = around(a, axis);
-    let result = new (a.scales ? Float32Array : a.data.constructor)(outer * index.data.length * inner);
+    const result = new (a.scales ? Float32Array : a.data.constructor)(outer * index.data.length * inner);
     const chosen = numbers(index).map((position) => (position < 0 ? position + n : position));
     for (let i = 0, to = 0; i < outer; i++) {
       for (const position of chosen) {
@@ -271,8 +244,8 @@ const OPERATORS = {
         for (let j = 0, from = (i * n + position) * inner; j < inner; j++) result[to++] = scale ? a.data[from++] * scale : a.data[from++];
       }
     }
-    if (result instanceof Uint16Array) result = BigInt64Array.from(result, BigInt);
-    return new Tensor(result, a.dims.toSpliced(middle, 1, ...index.dims));
+    const dims = a.dims.toSpliced(middle, 1, ...index.dims);
+    return new Tensor(result instanceof Uint16Array ? BigInt64Array.from(result, BigInt) : result, dims);
   },
   GatherElements: ([a, index], { axis = 0 }) => new Tensor(a.data.constructor.from(positions(a, index, axis), (i) => a.data[i]), index.dims),
   GRU: layer(1, (fromInput, fromHidden, hidden) => {
@@ -307,7 +280,21 @@ const OPERATORS = {
       hidden[i] = sigmoid(gate(n + i)) * Math.tanh(cell[i]);
     }
   }),
-  MatMul: matrixProduct,
+  // [B.., m, k] x [B.., k, n], of which none need be constant.
+  MatMul: ([a, b]) => {
+    const [[m, k], n] = [a.dims.slice(-2), b.dims.at(-1)];
+    const batch = broadcast(a.dims.slice(0, -2), b.dims.slice(0, -2));
+    const [x, y] = [spread(a, [...batch, m, k]).data, spread(b, [...batch, k, n]).data];
+    const result = new Float32Array(size(batch) * m * n);
+    for (let row = 0, to = 0; to < result.length; row++, to += n) {
+      const matrix = part(y, Math.floor(row / m), k * n);
+      for (let i = 0, from = 0; i < k; i++, from += n) {
+        const factor = x[row * k + i];
+        for (let j = 0; j < n; j++) result[to + j] += factor * matrix[from + j];
+      }
+    }
+    return new Tensor(result, [...batch, m, n]);
+  },
   Min: (all) => all.reduce((a, b) => binary((x, y) => (x < y ? x : y))([a, b])),
   Mod: binary((x, y) => ((x % y) + y) % y),
   Mul: binary((x, y) => x * y, (x, y, result) => { for (let i = 0; i < x.length; i++) result[i] = x[i] * y[i]; }),
@@ -320,7 +307,12 @@ const OPERATORS = {
     for (let x = start.data[0]; x < end.data[0]; x += step.data[0]) values.push(x);
     return new Tensor(start.data.constructor.from(values), [values.length]);
   },
-  ReduceLogSumExp: reduction(logSumExp),
+  ReduceLogSumExp: reduction((values) => {
+    let [largest, total] = [-Infinity, 0];
+    for (let i = 0; i < values.length; i++) if (values[i] > largest) largest = values[i];
+    for (let i = 0; i < values.length; i++) total += Math.exp(values[i] - largest);
+    return largest + Math.log(total);
+  }),
   ReduceMax: reduction((values) => values.reduce((x, y) => (x > y ? x : y))),
   ReduceMean: reduction((values) => sum(values) / values.length),
   ReduceSum: reduction(sum),
@@ -338,20 +330,14 @@ const OPERATORS = {
   Sigmoid: unary(sigmoid),
   Slice: ([a, starts, ends, axes, by]) => {
     if (by?.data.some((step) => step !== 1n)) throw new Error("Slice has steps of 1 only");
-    const [dims, steps, chosen] = [[...a.dims], stepsOf(a), axes ? numbers(axes) : [...starts.data.keys()]];
-    let first = 0;
-    chosen.map((axis) => around(a, axis)[3]).forEach((axis, i) => {
-      const [start, end] = [starts, ends].map(({ data }) => Math.max(0, Number(data[i]) + (data[i] < 0 ? dims[axis] : 0)));
-      first += start * steps[axis];
-      dims[axis] = Math.max(0, Math.min(end, dims[axis]) - start);
-    });
-    return strided(a.data, dims, steps, first);
+    return (axes ? numbers(axes) : [...starts.data.keys()]).reduce((tensor, axis, i) => {
+      const [, n, inner, place] = around(tensor, axis);
+      const [start, end] = [starts, ends].map(({ data }) => Math.max(0, Math.min(n, Number(data[i]) + (data[i] < 0 ? n : 0))));
+      return strided(tensor.data, tensor.dims.with(place, Math.max(0, end - start)), stepsOf(tensor), start * inner);
+    }, a);
   },
   Softmax: (inputs, attributes) => OPERATORS.Exp([OPERATORS.LogSoftmax(inputs, attributes)]),
-  Squeeze: ([a, axes]) => {
-    const isLeft = (_, axis) => numbers(axes).every((other) => around(a, other)[3] !== axis);
-    return new Tensor(a.data, a.dims.filter(isLeft));
-  },
+  Squeeze: ([a, axes]) => numbers(axes).reduceRight((tensor, axis) => new Tensor(tensor.data, tensor.dims.toSpliced(axis, 1)), a),
   Sub: binary((x, y) => x - y, (x, y, result) => { for (let i = 0; i < x.length; i++) result[i] = x[i] - y[i]; }),
   Tanh: unary(Math.tanh),
   Tile: ([a, repeats]) => numbers(repeats).reduce((tensor, n, axis) => OPERATORS.Concat(Array(n).fill(tensor), { axis }), a),
@@ -364,13 +350,10 @@ const OPERATORS = {
     return [new Tensor(a.data.constructor.from(values), dims), new Tensor(BigInt64Array.from(ids.flat(), BigInt), dims)];
   },
   Transpose: ([a], { perm }) => strided(a.data, perm.map((axis) => a.dims[axis]), perm.map((axis) => stepsOf(a)[axis])),
-  Unsqueeze: ([a, axes]) => {
-    const n = a.dims.length + axes.data.length;
-    return new Tensor(a.data, numbers(axes).reduce((dims, axis) => dims.toSpliced(axis < 0 ? axis + n : axis, 0, 1), a.dims));
-  },
-  Where: ([condition, a, b]) => {
-    const dims = broadcast(condition.dims, broadcast(a.dims, b.dims));
-    const [isFirst, first, second] = [condition, a, b].map((tensor) => spread(tensor, dims).data);
+  Unsqueeze: ([a, axes]) => numbers(axes).reduce(({ data, dims }, axis) =>
+    new Tensor(data, dims.toSpliced(axis < 0 ? axis + dims.length + 1 : axis, 0, 1)), a),
+  Where: (tensors) => {
+    const [dims, isFirst, first, second] = aligned(tensors);
     return new Tensor(first.map((value, i) => (isFirst[i] ? value : second[i])), dims);
   },
 };
