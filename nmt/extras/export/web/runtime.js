@@ -107,7 +107,11 @@ function strided(data, dims, steps, first = 0) {
   let to = 0;
   const copy = (from, axis) => {
     if (axis < last) for (let i = 0; i < dims[axis]; i++) copy(from + i * steps[axis], axis + 1);
-    else for (let i = 0; i < block; i++) result[to++] = data[from + i];
+    else if (block === 1) result[to++] = data[from];
+    else {
+      result.set(data.subarray(from, from + block), to);
+      to += block;
+    }
   };
   copy(first, 0);
   return new Tensor(result, dims);
