@@ -9,7 +9,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from nmt.errors import ConfigError
-from nmt.extras.export.storage import Array, narrow, quantize
+from nmt.extras.export.storage import Array, compact, constants_and_nodes
 
 RUNTIME = Path(__file__).with_name("web") / "runtime.js"
 OPERATORS = {*re.findall(r"^  ([A-Z]\w+): ", RUNTIME.read_text(encoding="utf-8"), re.MULTILINE)}
@@ -27,28 +27,43 @@ def to_program(model: onnx.ModelProto, weights: Weights) -> tuple[dict[str, Any]
     Raises:
         ConfigError: the runtime lacks an operator of the graph.
     """
-    graph, tensors = model.graph, _Tensors(weights == "int8")
-    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
-    outputs = [output.name for output in graph.output]
-    nodes = []
-    for node in graph.node:
+    (constants, nodes), data = constants_and_nodes(model.graph), bytearray()
+    tensors, program = dict[str, dict[str, Any]](), list[tuple[str, list[str], list[str], Any]]()
+    outputs = [output.name for output in model.graph.output]
+
+    def place(array: Array) -> int:
+        data.extend(bytes(-len(data) % 8) + array.tobytes())
+        return len(data) - array.nbytes
+
+    def add(name: str, are_rows: bool) -> str:
+        """Store a constant once; returns its name in the program."""
+        array, name = constants[name], name + " (rows)" * are_rows
+        if name not in tensors:
+            tensors[name] = {"dims": array.shape}
+            array = array.astype({"f": "float32", "b": "bool"}.get(array.dtype.kind, "int64"))
+            if are_rows and (weights == "int8" or array.dtype == np.int64):
+                array, scales = compact(array)
+                if scales is not None:
+                    tensors[name]["scales"] = place(scales)
+            tensors[name] |= {"type": array.dtype.name, "at": place(array)}
+        return name
+
+    for node in nodes:
         attributes = {item.name: helper.get_attribute_value(item) for item in node.attribute}
-        if node.op_type == "Constant":
-            constants[node.output[0]] = numpy_helper.to_array(attributes["value"])
-            continue
         operator, inputs = _simplified(node, attributes, constants)
         if operator not in OPERATORS:
             raise ConfigError(f"{operator}: a page cannot compute this operator of the model")
-        for i, name in enumerate(inputs):
-            if name in constants:
-                inputs[i] = tensors.add(name, constants[name], i in ROWS.get(operator, ()))
-        nodes.append((operator, inputs, [*node.output], attributes))
+        rows = ROWS.get(operator, ())
+        inputs = [
+            add(name, i in rows) if name in constants else name for i, name in enumerate(inputs)
+        ]
+        program.append((operator, inputs, [*node.output], attributes))
         if "best_ids" in node.output:
-            nodes.append(("Identity", inputs[:1], ["logits"], {}))
+            program.append(("Identity", inputs[:1], ["logits"], {}))
             outputs.append("logits")
-    inputs = [given.name for given in graph.input]
-    program = {"inputs": inputs, "outputs": outputs, "tensors": tensors.entries, "nodes": nodes}
-    return program, bytes(tensors.data)
+    given = [each.name for each in model.graph.input]
+    parts = {"inputs": given, "outputs": outputs, "tensors": tensors, "nodes": program}
+    return parts, bytes(data)
 
 
 def _simplified(
@@ -64,33 +79,6 @@ def _simplified(
         if not attributes.get("transB"):
             name = f"{inputs[1]} (transposed)"
             constants[name], inputs[1] = constants[inputs[1]].T, name
-    attributes |= {
-        key: text.decode() for key, text in attributes.items() if isinstance(text, bytes)
-    }
+    for key, value in attributes.items():
+        attributes[key] = value.decode() if isinstance(value, bytes) else value
     return operator, inputs
-
-
-class _Tensors:
-    """The constants of a program, in one sequence of bytes."""
-
-    def __init__(self, in_int8: bool) -> None:
-        self.in_int8, self.data = in_int8, bytearray()
-        self.entries: dict[str, dict[str, Any]] = {}
-
-    def add(self, name: str, array: Array, are_rows: bool) -> str:
-        """Store a constant once; returns its name in the program."""
-        name += " (rows)" * are_rows
-        if name not in self.entries:
-            entry: dict[str, Any] = {"dims": array.shape}
-            array = array.astype({"f": "float32", "b": "bool"}.get(array.dtype.kind, "int64"))
-            if are_rows and array.dtype == np.int64:
-                array = narrow(array)
-            elif are_rows and array.ndim > 1 and self.in_int8:
-                array, scales = quantize(array)
-                entry["scales"] = self._place(scales)
-            self.entries[name] = entry | {"type": array.dtype.name, "at": self._place(array)}
-        return name
-
-    def _place(self, array: Array) -> int:
-        self.data.extend(bytes(-len(self.data) % 8) + array.tobytes())
-        return len(self.data) - array.nbytes

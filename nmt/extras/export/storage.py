@@ -10,6 +10,16 @@ from onnx import helper, numpy_helper
 Array = np.ndarray[Any, Any]
 
 
+def constants_and_nodes(graph: onnx.GraphProto) -> tuple[dict[str, Array], list[onnx.NodeProto]]:
+    """The constants of a graph by name, and its other nodes."""
+    nodes = [node for node in graph.node if node.op_type != "Constant"]
+    given = {
+        node.output[0]: node.attribute[0].t for node in graph.node if node.op_type == "Constant"
+    }
+    given |= {tensor.name: tensor for tensor in graph.initializer}
+    return {name: numpy_helper.to_array(tensor) for name, tensor in given.items()}, nodes
+
+
 def quantize(weights: Array) -> tuple[Array, Array]:
     """Weights [.., rows, columns] as int8, and scales [.., rows, 1]: their product differs from the
     weights by half a scale at most.
@@ -19,10 +29,12 @@ def quantize(weights: Array) -> tuple[Array, Array]:
     return np.round(weights / scales).astype(np.int8), scales
 
 
-def narrow(ids: Array) -> Array:
-    """Integers in 16 bits, if they fit."""
-    fits = ids.size and ids.min() >= 0 and ids.max() < 2**16
-    return ids.astype(np.uint16) if fits else ids
+def compact(array: Array) -> tuple[Array, Array | None]:
+    """Matrices of float32 in int8, with scales; integers in 16 bits, if they fit."""
+    if array.dtype == np.float32 and array.ndim > 1:
+        return quantize(array)
+    fits = array.dtype == np.int64 and array.size and array.min() >= 0 and array.max() < 2**16
+    return array.astype(np.uint16) if fits else array, None
 
 
 def shrink(file: Path) -> None:
@@ -32,20 +44,10 @@ def shrink(file: Path) -> None:
     slower; with DequantizeLinear instead of Cast and Mul, it would do so in each run.
     """
     model = onnx.load(file)
-    graph, nodes = model.graph, list[onnx.NodeProto]()
-    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
-    for node in graph.node:
-        if node.op_type == "Constant":
-            constants[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
-        else:
-            nodes.append(node)
+    constants, nodes = constants_and_nodes(model.graph)
     tensors, conversions = dict[str, Array](), list[onnx.NodeProto]()
     for name, array in constants.items():
-        stored, scales = array, None
-        if array.dtype == np.float32 and array.ndim > 1:
-            stored, scales = quantize(array)
-        elif array.dtype == np.int64:
-            stored = narrow(array)
+        stored, scales = compact(array)
         if array.size < 1000 or stored is array:
             tensors[name] = array
             continue
@@ -56,7 +58,7 @@ def shrink(file: Path) -> None:
         if scales is not None:
             tensors[f"{name}.scales"] = scales
             conversions.append(helper.make_node("Mul", [wide, f"{name}.scales"], [name]))
-    del graph.initializer[:], graph.node[:]
-    graph.initializer.extend(numpy_helper.from_array(*item[::-1]) for item in tensors.items())
-    graph.node.extend([*conversions, *nodes])
+    del model.graph.initializer[:], model.graph.node[:]
+    model.graph.initializer.extend(numpy_helper.from_array(*item[::-1]) for item in tensors.items())
+    model.graph.node.extend([*conversions, *nodes])
     onnx.save(model, file)

@@ -7,15 +7,9 @@ const INVISIBLE =
   /[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]+/gu;
 const SPACES = /[\p{White_Space}\x1c-\x1f]+/gu; // what is white space in Python
 
-// Words separated by one space each.
-function oneLine(text) {
-  return text.replace(SPACES, " ").replace(/^ | $/g, "");
-}
-
+const oneLine = (text) => text.replace(SPACES, " ").replace(/^ | $/g, "");
 // One line in Unicode NFC without invisible characters.
-function normalize(text) {
-  return oneLine(text.replace(INVISIBLE, "")).normalize("NFC");
-}
+const normalize = (text) => oneLine(text.replace(INVISIBLE, "")).normalize("NFC");
 
 // Whether a line is its own translation: it has no letters, and no foreign sign such as "。". notCopied: such signs; or null.
 function isCopied(text, notCopied) {
@@ -59,11 +53,8 @@ class Tokenizer {
     const scoreOf = (i) => this.scores.get(pieces[i] + pieces[i + 1]) ?? -Infinity;
     const scores = pieces.slice(1).map((_, i) => scoreOf(i)); // of each pair
     for (;;) {
-      let [best, bestScore] = [-1, -Infinity];
-      for (let i = 0; i < scores.length; i++) {
-        if (scores[i] > bestScore) [best, bestScore] = [i, scores[i]];
-      }
-      if (best < 0) return pieces;
+      const best = scores.reduce((best, score, i) => (score > scores[best] ? i : best), 0);
+      if ((scores[best] ?? -Infinity) === -Infinity) return pieces;
       pieces.splice(best, 2, pieces[best] + pieces[best + 1]);
       scores.splice(best, 1);
       if (best > 0) scores[best - 1] = scoreOf(best - 1);
@@ -99,8 +90,7 @@ class Tokenizer {
   // The tokens of the text in its upper and lower case; a token whose letters cannot be found stays as it is.
   surfaceForms(text, tokens) {
     const normalized = this.normalize(text);
-    const characters = [...normalized];
-    const written = [...normalize(text)];
+    const [characters, written] = [[...normalized], [...normalize(text)]];
     // What is written for each character: a letter that becomes several stands at the first of them.
     let letters = written.flatMap((letter) => [...letter.toLowerCase()].map((_, i) => i ? "" : letter));
     if (letters.length !== characters.length) letters = written.length === characters.length ? written : characters;
@@ -134,27 +124,21 @@ class WordRules {
     this.rules = readRules(rules);
     this.exceptions = new Map(Object.entries(exceptions));
     this.patterns = new Set(patterns);
-    this.longest = patterns.reduce((longest, pattern) => Math.max(longest, pattern.split(" ").length), 0);
+    this.longest = Math.max(0, ...patterns.map((pattern) => pattern.split(" ").length));
   }
 
   // Words and signs; the mark says that no space stands before a token.
   split(text) {
     const parts = text.split(" ").flatMap((chunk) => this.#cut(chunk).map((word, i) => ({ words: [word], space: i ? "" : " " })));
     // Parts that together are an exception ("z", "." for "z."): the longest first.
-    const spans = [];
-    for (let start = 0; start < parts.length; start++) {
-      for (let end = start + 1; end <= Math.min(start + this.longest, parts.length); end++) {
-        const span = parts.slice(start, end);
-        if (this.patterns.has(span.map(({ words }) => words[0]).join(" "))) spans.push(span);
-      }
-    }
+    const spans = parts.flatMap((_, start) => Array.from({ length: this.longest }, (_, i) => parts.slice(start, start + i + 1)))
+      .filter((span) => this.patterns.has(span.map(({ words }) => words[0]).join(" ")));
     const taken = new Set();
     for (const span of spans.sort((one, other) => other.length - one.length)) {
       const tokens = this.exceptions.get(span.map(({ words, space }) => space + words[0]).join("").trimStart());
-      if (tokens && !taken.has(span[0]) && !taken.has(span.at(-1))) {
-        span.forEach((part, i) => { part.words = i ? [] : tokens; });
-      }
-      for (const part of span) taken.add(part);
+      const isFree = !taken.has(span[0]) && !taken.has(span.at(-1));
+      if (tokens && isFree) span.forEach((part, i) => (part.words = i ? [] : tokens));
+      span.forEach((part) => taken.add(part));
     }
     return parts.flatMap(({ words, space }) => words.map((word, i) => i || !space ? JOINER + word : word));
   }
@@ -178,15 +162,11 @@ class WordRules {
   }
 }
 
+// A text in parts: what `infix` finds, except at the start, and what stands between.
 function cutInfixes(text, infix) {
-  const tokens = [];
-  let start = 0;
-  for (const match of text.matchAll(infix)) {
-    if (match.index === 0) continue;
-    tokens.push(text.slice(start, match.index), match[0]);
-    start = match.index + match[0].length;
-  }
-  return [...tokens, text.slice(start)];
+  const found = [...text.matchAll(infix)].filter(({ index }) => index > 0);
+  const ends = [0, ...found.map((match) => match.index + match[0].length)];
+  return ends.flatMap((end, i) => [text.slice(end, found[i]?.index), found[i]?.[0] ?? ""]);
 }
 
 // The first character of each sentence of a text, and the one after its last. data: the rules that Python wrote.
@@ -203,17 +183,16 @@ function findSentences(text, data) {
 
 // As find_ends of nmt/text/sentences.py: [end, start of the next sentence], in order.
 function findEnds(text, rules) {
-  const toNumber = (digits) => [...digits].reduce((number, digit) => 10 * number + [...rules.digits].indexOf(digit) % 10, 0);
+  const toNumber = (digits) => Number([...digits].map((digit) => [...rules.digits].indexOf(digit) % 10).join(""));
   const numbers = [...text.matchAll(rules.number)];
   const isList = numbers[0]?.index === 0 && numbers.every(([, digits], i) => toNumber(digits) === i + 1);
   const items = isList ? numbers.map(({ index }) => index) : [];
-  const starts = new Set([0, ...items]);
+  const [starts, found] = [new Set([0, ...items]), new Map()];
   const isLower = /\p{Lowercase}/u.test(text) && !/[\p{Uppercase}\p{Lt}]/u.test(text);
-  const found = new Map();
   for (const match of text.matchAll(rules.end)) {
     const [all, word, mark, closing, opening] = match;
-    const beginsList = starts.has(match.index) && /^\p{Nd}{1,2}$/u.test(word);
-    if (beginsList || !isEnd(match, rules, isLower)) continue;
+    const isItem = starts.has(match.index) && /^\p{Nd}{1,2}$/u.test(word); // of a list
+    if (isItem || !isEnd(match, rules, isLower)) continue;
     const next = match.index + all.length - opening.length;
     found.set(match.index + (word + mark + closing).length, next);
     starts.add(next);

@@ -5,7 +5,8 @@ const sumOf = (numbers) => numbers.reduce((sum, number) => sum + number, 0);
 
 // A language by the frequencies of its tokens: those of the vocabulary, with their counts in the training data.
 function wordFrequencies(tokenizer, tokens, counts) {
-  const logProbs = counts.map((count) => Math.log(Math.max(count, 0.5) / Math.max(sumOf(counts), 1)));
+  const total = Math.max(sumOf(counts), 1);
+  const logProbs = counts.map((count) => Math.log(Math.max(count, 0.5) / total));
   const known = new Map(tokens.map((token, id) => [token, logProbs[id]]).slice(4)); // after the special tokens
   const unknown = logProbs.reduce((one, other) => Math.min(one, other));
   const logProb = (text) => sumOf(tokenizer.split(text).map((token) => known.get(token) ?? unknown));
