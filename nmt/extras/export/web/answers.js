@@ -87,7 +87,7 @@ class Translator {
     const ids = this.idsOf(this.tgtTokenizer.split(prefix));
     const sentences = [];
     for (const [start, end] of prefix ? [[0]] : findSentences(line, this.rules.sentences)) {
-      await pause();
+      if (line) await pause();
       const { source, srcTokens, srcCut } = this.read(line.slice(start, end));
       const translations = await this.translate(source, n, ids, pause);
       const warnings = translations.slice(0, 1).flatMap((best) => this.warningsOf(best));
@@ -127,8 +127,8 @@ class Translator {
       for (const row of own) row.forEach((weight, column) => { if (ends[column] >= 0) totals[ends[column]] += weight / own.length; });
       return totals;
     });
-    const logProb = totalOf(logProbs);
-    return { text, tokens, score, log_prob: logProb, token_log_probs: logProbs, replaced, complete, confidence: null, words, attention: weights };
+    const shown = { text, tokens, score, log_prob: totalOf(logProbs), token_log_probs: logProbs, replaced, complete, confidence: null, words };
+    return { ...shown, attention: weights.flat().some(Boolean) ? weights : null }; // null: the model has none
   }
 
   // The words of a text, and for each token the index of its word; -1 if it adds no text. Words stand between spaces; in

@@ -2,6 +2,7 @@
 
 const translators = new Map(); // name of a run -> promise of its translator
 const cancelled = new Set(); // numbers of requests whose answer nobody waits for
+const PATIENCE = 1000; // milliseconds until the page says that it is at work
 let queue = Promise.resolve();
 
 onmessage = ({ data: { runs, id, path, body, cancelled: number } }) => {
@@ -15,8 +16,11 @@ onmessage = ({ data: { runs, id, path, body, cancelled: number } }) => {
 };
 
 async function answer(id, path, body) {
+  tell({ message: "" });
+  const start = performance.now();
   // Lets messages come in between; a request that was cancelled ends here.
   const pause = async () => {
+    if (performance.now() - start > PATIENCE) tell({ message: "Translating…" });
     await new Promise((resolve) => setTimeout(resolve));
     if (cancelled.has(id)) throw new Error("cancelled");
   };
@@ -27,6 +31,7 @@ async function answer(id, path, body) {
   } catch (error) {
     postMessage({ id, error: error.message });
   }
+  tell({ message: "" });
   cancelled.delete(id);
 }
 
@@ -38,6 +43,7 @@ async function load(run) {
   tell({ message: `Loading ${run.name}…` });
   const files = await Promise.all([run.model, run.weights].map(read));
   try {
+    new RegExp("", "v"); // old browsers fail here, not later
     await startKernel();
     const [model, weights] = await Promise.all(files.map(unpack));
     return new Translator(JSON.parse(new TextDecoder().decode(model)), weights);

@@ -358,6 +358,7 @@ class Line {
       list.replaceChildren();
       message.textContent = `There are no alternatives: ${inWords(error)}`;
     }
+    panel.scrollIntoView({ block: "nearest" });
   }
 
   choice(word, { word: text, probability, translation, warnings }) {
@@ -512,6 +513,7 @@ function drawTree(nodes, run) {
 
 function updateSoon(event) {
   if (event.isComposing) return;
+  if (location.hash) history.replaceState(null, "", location.href.split("#")[0]); // it has another text
   clearTimeout(typingTimer);
   typingTimer = setTimeout(update, TYPING_PAUSE);
 }
