@@ -29,11 +29,9 @@ def losses_without(run: ServedRun, text: str, tokens: Sequence[str]) -> list[lis
         return []  # without its only word, there is nothing to translate
     if len(words) * len(tgt) > MAX_LOSSES:
         raise DataError(f"{len(words)} words with {len(tgt)} tokens are too many; split the text")
-    sources = [
-        [token for token, place in zip(src_tokens, places, strict=True) if place != word]
-        for word in (None, *range(len(words)))
-    ]
-    src = [*map(translator.src_vocabulary.ids, sources)]
+    placed = [*zip(src_tokens, places, strict=True)]
+    sources = [[token for token, place in placed if place != word] for word in range(len(words))]
+    src = [*map(translator.src_vocabulary.ids, [src_tokens, *sources])]
     scored = score_batch(translator.model, src, [tgt] * len(src))
     # A token of the details may be several ones for the model.
     borders = [*accumulate(map(len, parts), initial=0), len(tgt) + 1]
@@ -52,8 +50,7 @@ def beam_tree(run: ServedRun, text: str) -> list[dict[str, Any]]:
     (best,) = search(translator.model, [src], options, n_best=options.beam, steps=steps)
     ranks = {(*each.ids, *[EOS] * each.complete): rank for rank, each in enumerate(best)}
     nodes, slots = list[dict[str, Any]](), list[int | None]([None])
-    paths: dict[int | None, tuple[int, ...]] = {None: ()}
-    totals: dict[int | None, float] = {None: 0.0}
+    begun: dict[int | None, tuple[tuple[int, ...], float]] = {None: ((), 0.0)}
     for step in steps:
         columns = (part[0].tolist() for part in (step.ids, step.parents, step.log_probs))
         parents, slots = slots, []
@@ -62,11 +59,11 @@ def beam_tree(run: ServedRun, text: str) -> list[dict[str, Any]]:
             slots.append(place)
             if log_prob == -inf:
                 continue  # the slot is free
+            path, total = begun[parent]
+            path, total = begun[place] = (*path, index), total + log_prob
             (token,) = translator.tgt_vocabulary.tokens([index])
-            paths[place], totals[place] = (*paths[parent], index), totals[parent] + log_prob
-            rank = ranks.get(paths[place])
-            node = {"text": token, "parent": parent, "rank": rank, "log_prob": totals[place]}
+            rank = ranks.get(path)
+            node = {"text": token, "parent": parent, "rank": rank, "log_prob": total}
             node["probability"] = round(exp(log_prob), DIGITS)
-            node["ends"] = index == EOS or rank is not None
-            nodes.append(node)
+            nodes.append(node | {"ends": index == EOS or rank is not None})
     return nodes

@@ -1,9 +1,11 @@
 """What a translation owes to each source word, and the tree of the beam: the requests' answers."""
 
+from collections import Counter
 from collections.abc import Iterator
 from math import exp
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("fastapi", reason="needs nmt[serve]")
@@ -32,74 +34,63 @@ def translation_of(client: TestClient, **fields: Any) -> dict[str, Any]:
     return translation
 
 
-def test_losses_without_each_word(client: TestClient, served: list[ServedRun]) -> None:
+def losses_of(client: TestClient, text: str, tokens: list[str]) -> list[list[float]]:
+    answer = client.post("/without", json={"q": text, "tokens": tokens}).json()
+    assert WithoutAnswer.model_validate(answer).run == "run"
+    losses: list[list[float]] = answer["losses"]
+    return losses
+
+
+@pytest.mark.parametrize("fields", [{}, {"prefix": "Der König"}])  # also of what a user changed
+def test_losses_without_each_word(
+    client: TestClient, served: list[ServedRun], fields: dict[str, str]
+) -> None:
     """Those of forced decoding of the text without the word."""
-    for fields in ({}, {"prefix": "Der König"}):  # also of a translation that the user changed
-        details = translation_of(client, **fields)
-        answer = client.post("/without", json={"q": DOG, "tokens": details["tokens"]}).json()
-        WithoutAnswer.model_validate(answer)
-        words = DOG.removesuffix(".").split()
-        texts = [" ".join([*words[:i], *words[i + 1 :]]) + "." for i in range(len(words) - 1)]
-        texts.append(" ".join(words[:-1]))  # the full stop belongs to the last word
-        whole, *others = score_pairs(
-            served[0].translator, [(text, details["text"]) for text in (DOG, *texts)]
-        )
-        assert whole.tokens == (*details["tokens"],)
-        expected = [
-            [a - b for a, b in zip(whole.token_log_probs, other.token_log_probs, strict=True)]
-            for other in others
-        ]
-        assert answer["run"] == "run"
-        assert len(answer["losses"]) == len(expected)
-        for losses, each in zip(answer["losses"], expected, strict=True):
-            assert losses == pytest.approx(each, abs=2e-4)
+    details = translation_of(client, **fields)
+    words = DOG.removesuffix(".").split()
+    texts = [" ".join([*words[:i], *words[i + 1 :]]) + "." for i in range(len(words) - 1)]
+    texts.append(" ".join(words[:-1]))  # the full stop belongs to the last word
+    pairs = [(text, details["text"]) for text in (DOG, *texts)]
+    whole, *others = score_pairs(served[0].translator, pairs)
+    assert whole.tokens == (*details["tokens"],)
+    expected = [np.subtract(whole.token_log_probs, each.token_log_probs) for each in others]
+    losses = losses_of(client, DOG, details["tokens"])
+    np.testing.assert_allclose(losses, expected, rtol=0, atol=2e-4)
 
 
 def test_a_token_that_is_several_for_the_model_has_the_sum(client: TestClient) -> None:
     tokens = translation_of(client)["tokens"]
-    single = client.post("/without", json={"q": DOG, "tokens": tokens}).json()["losses"]
-    joined = client.post(
-        "/without", json={"q": DOG, "tokens": [" ".join(tokens[:2]), *tokens[2:]]}
-    ).json()["losses"]
-    for row, other in zip(single, joined, strict=True):
-        assert other == pytest.approx([row[0] + row[1], *row[2:]], abs=2e-4)
+    single = np.array(losses_of(client, DOG, tokens))
+    joined = losses_of(client, DOG, [" ".join(tokens[:2]), *tokens[2:]])
+    expected = np.hstack([single[:, :2].sum(1, keepdims=True), single[:, 2:]])
+    np.testing.assert_allclose(joined, expected, rtol=0, atol=2e-4)
 
 
 def test_a_single_word_has_nothing_to_leave_out(client: TestClient) -> None:
     for text in ("dog", ""):
-        assert client.post("/without", json={"q": text, "tokens": ["Hund"]}).json()["losses"] == []
+        assert losses_of(client, text, ["Hund"]) == []
 
 
 def test_the_tree_has_what_the_beam_kept(client: TestClient, served: list[ServedRun]) -> None:
-    answer = client.post("/tree", json={"q": DOG}).json()
-    TreeAnswer.model_validate(answer)
-    nodes = answer["nodes"]
-    depths: list[int] = []
+    nodes = TreeAnswer.model_validate(client.post("/tree", json={"q": DOG}).json()).nodes
+    paths = list[tuple[str, ...]]()
     for index, node in enumerate(nodes):
-        parent = node["parent"]
-        assert parent is None or (parent < index and not nodes[parent]["ends"])
-        before = 0.0 if parent is None else nodes[parent]["log_prob"]
-        assert exp(node["log_prob"] - before) == pytest.approx(node["probability"], abs=1e-4)
-        assert node["ends"] == (node["text"] == "<eos>")
-        depths.append(0 if parent is None else depths[parent] + 1)
-    assert depths == sorted(depths)
-    for depth in {*depths}:
-        kept = [n["log_prob"] for n, each in zip(nodes, depths, strict=True) if each == depth]
-        assert kept == sorted(kept, reverse=True)
-        assert len(kept) <= 5
+        parent = None if node.parent is None else nodes[node.parent]
+        assert parent is None or (nodes.index(parent) < index and not parent.ends)
+        before = 0.0 if parent is None else parent.log_prob
+        assert exp(node.log_prob - before) == pytest.approx(node.probability, abs=1e-4)
+        assert node.ends == (node.text == "<eos>")
+        paths.append((*(() if node.parent is None else paths[node.parent]), node.text))
+    order = [(len(path), -node.log_prob) for path, node in zip(paths, nodes, strict=True)]
+    assert order == sorted(order)
+    assert max(Counter(map(len, paths)).values()) <= 5
     best = served[0].translator.sentences.translate_n_best([DOG], 5)[0]
-    ranked = sorted((node for node in nodes if node["rank"] is not None), key=lambda n: n["rank"])
-    assert [node["rank"] for node in ranked] == [*range(len(ranked))]
-    paths = []
-    for node in ranked:
-        path, place = list[str](), nodes.index(node)
-        while place is not None:
-            path.insert(0, nodes[place]["text"])
-            place = nodes[place]["parent"]
-        paths.append((*path[:-1],))
-    assert paths[0] == best[0].tokens
-    assert ranked[0]["log_prob"] == pytest.approx(best[0].log_prob)
-    assert {each.tokens for each in best} <= {*paths}
+    ranked = {n.rank: path[:-1] for path, n in zip(paths, nodes, strict=True) if n.rank is not None}
+    assert sorted(ranked) == [*range(len(ranked))]
+    assert ranked[0] == best[0].tokens
+    (first,) = (node for node in nodes if node.rank == 0)
+    assert first.log_prob == pytest.approx(best[0].log_prob)
+    assert {each.tokens for each in best} <= {*ranked.values()}
 
 
 def test_a_translation_that_is_cut_ends_in_the_tree() -> None:
@@ -108,10 +99,9 @@ def test_a_translation_that_is_cut_ends_in_the_tree() -> None:
     checker = WarningChecker(translator.tokenizers, translator.vocabularies)
     run = ServedRun(info, TextTranslator.of(translator), checker)
     nodes = beam_tree(run, "ab")
-    assert [node["text"] for node in nodes if node["ends"]]
-    assert all(
-        node["rank"] is not None and node["text"] != "<eos>" for node in nodes if node["ends"]
-    )
+    ends = [node for node in nodes if node["ends"]]
+    assert ends
+    assert all(node["rank"] is not None and node["text"] != "<eos>" for node in ends)
 
 
 @pytest.mark.parametrize(
