@@ -221,7 +221,7 @@ def test_warnings_are_those_of_nmt(page: Page, models: Path, kind: str) -> None:
         for counts in (ENGLISH, GERMAN)
     )
     checker = WarningChecker((tokenizer, tokenizer), (english, german))
-    translations = [random_translation(chance, tokenizer) for _ in range(N_LINES // 2)]
+    translations = [random_translation(chance, tokenizer) for _ in range(N_LINES // 4)]
     left_out = {SENTENCES_LOST, ITEMS_CHANGED, WORDLESS}
     expected = [
         [DESCRIPTIONS[warning] for warning in checker.warnings(each) if warning not in left_out]

@@ -205,8 +205,8 @@ function layer(nStates, advance) {
         }
       }
     }
-    const shaped = (state) => new Tensor(state, [directions, nRows, hidden]);
-    return [new Tensor(outputs, [nSteps, directions, nRows, hidden]), ...states.map(shaped)];
+    const dims = [directions, nRows, hidden];
+    return [new Tensor(outputs, [nSteps, ...dims]), ...states.map((state) => new Tensor(state, dims))];
   };
 }
 
@@ -242,11 +242,10 @@ const OPERATORS = {
     const [outer, n, inner, middle] = around(a, axis);
     const result = new (a.scales ? Float32Array : a.data.constructor)(outer * index.data.length * inner);
     const chosen = numbers(index).map((position) => (position < 0 ? position + n : position));
-    for (let i = 0, to = 0; i < outer; i++) {
-      for (const position of chosen) {
-        const scale = a.scales?.[position];
-        for (let j = 0, from = (i * n + position) * inner; j < inner; j++) result[to++] = scale ? a.data[from++] * scale : a.data[from++];
-      }
+    for (let i = 0, to = 0; i < outer * chosen.length; i++) {
+      const row = Math.floor(i / chosen.length) * n + chosen[i % chosen.length];
+      const scale = a.scales?.[row];
+      for (let j = row * inner; j < (row + 1) * inner; j++) result[to++] = scale ? a.data[j] * scale : a.data[j];
     }
     const dims = a.dims.toSpliced(middle, 1, ...index.dims);
     return new Tensor(result instanceof Uint16Array ? BigInt64Array.from(result, BigInt) : result, dims);
@@ -346,11 +345,9 @@ const OPERATORS = {
   Tanh: unary(Math.tanh),
   Tile: ([a, repeats]) => numbers(repeats).reduce((tensor, n, axis) => OPERATORS.Concat(Array(n).fill(tensor), { axis }), a),
   TopK: ([a, k], { axis, largest = 1 }) => {
-    const [outer, n] = around(a, axis);
-    const rows = Array.from({ length: outer }, (_, i) => part(a.data, i, n));
-    const ids = rows.map((row) => best(row, Number(k.data[0]), largest));
-    const values = rows.flatMap((row, i) => ids[i].map((id) => row[id]));
-    const dims = a.dims.with(axis, Number(k.data[0]));
+    const [[outer, n], dims] = [around(a, axis), a.dims.with(axis, Number(k.data[0]))];
+    const ids = Array.from({ length: outer }, (_, i) => best(part(a.data, i, n), dims.at(axis), largest));
+    const values = ids.flatMap((chosen, i) => chosen.map((id) => a.data[i * n + id]));
     return [new Tensor(a.data.constructor.from(values), dims), new Tensor(BigInt64Array.from(ids.flat(), BigInt), dims)];
   },
   Transpose: ([a], { perm }) => strided(a.data, perm.map((axis) => a.dims[axis]), perm.map((axis) => stepsOf(a)[axis])),

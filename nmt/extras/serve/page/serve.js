@@ -276,11 +276,10 @@ class Line {
   look(title, content, load) {
     const part = make("div", {}, content);
     const fill = async () => part.replaceChildren(...await load().catch((error) => [make("p", { class: "warning" }, inWords(error))]));
-    const details = make("details", { open: this.opened.has(title), ontoggle: () => {
-      this.opened[details.open ? "add" : "delete"](title);
-      if (details.open && load) fill();
+    return make("details", { open: this.opened.has(title), ontoggle: ({ target }) => {
+      this.opened[target.open ? "add" : "delete"](title);
+      if (target.open && load) fill();
     } }, make("summary", {}, title), part);
-    return details;
   }
 
   // How much each word of a translation depends on each source word.
@@ -485,9 +484,7 @@ function drawTree(nodes, run) {
     node.label = (node.rank === null ? "" : `${node.rank + 1}. `) + readable(node.text);
     node.best = node.rank ?? nodes.length; // the best rank that it leads to
   }
-  for (const { parent, best } of [...nodes].reverse()) {
-    if (parent !== null) nodes[parent].best = Math.min(best, nodes[parent].best);
-  }
+  for (const { parent, best } of nodes.toReversed()) if (parent !== null) nodes[parent].best = Math.min(best, nodes[parent].best);
   const pen = document.createElement("canvas").getContext("2d");
   pen.font = "bold 15px system-ui, sans-serif";
   let right = 0;
