@@ -42,17 +42,12 @@ def _word_rules(tokenizer: WordTokenizer) -> dict[str, Any]:
 
 def sentence_rules(language: str) -> dict[str, Any]:
     """Of `findSentences`."""
-    return {
-        "feed": to_javascript(LINE_FEED.finditer),
-        "end": to_javascript(END.finditer),
-        "number": to_javascript(LIST_NUMBER.finditer),
-        "wide": to_javascript(WIDE_END.finditer),
-        "tight": to_javascript(TIGHT_END.finditer),
-        "title": to_javascript(TITLE.fullmatch),
-        "begins": to_javascript(BEGINS.match),
-        "ordinals": has_ordinals(language),
-        "digits": "".join(filter(str.isdecimal, map(chr, range(0x20000)))),  # of many scripts
-    }
+    methods = {"feed": LINE_FEED.finditer, "end": END.finditer, "number": LIST_NUMBER.finditer}
+    methods |= {"wide": WIDE_END.finditer, "tight": TIGHT_END.finditer}
+    others = {"title": to_javascript(TITLE.fullmatch), "begins": to_javascript(BEGINS.match)}
+    digits = "".join(filter(str.isdecimal, map(chr, range(0x20000))))  # of many scripts
+    others |= {name: to_javascript(method) for name, method in methods.items()}
+    return {"ordinals": has_ordinals(language), "digits": digits, **others}
 
 
 def warning_rules() -> dict[str, Any]:

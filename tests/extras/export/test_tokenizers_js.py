@@ -58,16 +58,15 @@ _ __ a_b <unk> <s> a\u0301 scho\u0308n \u0301x q\u0323\u0307 ﹍ ﬀ 𝔘𝔫�
 (He
 """
 WORDS = [*TEXT.split(), "и т.д.", "д-р филол. наук", "Αγ. Γρ."]  # exceptions with spaces
-RARE_SPACES = "\u00a0 \u3000 \u2009 \t \n \n\n \x1c \x85 \u200b \ufeff \u00ad \u200d \u2028"
-RARE_SPACES += " \r\n \x07 \u2060 - ."
-SPACES = [*[" "] * 30, *[""] * 3, "  ", *RARE_SPACES.split(" ")]
-RANGES = [(0x20, 0x7F), (0x20, 0x7F), (0x20, 0x7F), (0xA0, 0x250), (0x250, 0x400), (0x370, 0x530)]
-RANGES += [(0x530, 0x700), (0x900, 0xE80), (0x10A0, 0x1100), (0x1E00, 0x2070), (0x2070, 0x2C00)]
-RANGES += [(0x3000, 0x3100), (0x4E00, 0x4F00), (0xAC00, 0xAD00), (0xFB00, 0xFFF0)]
-RANGES += [(0x300, 0x370), (0x10400, 0x10450), (0x1D400, 0x1D800), (0x1F300, 0x1F700)]
-# that Python and the browser know
+ODD_SPACES = "\t\n\u00a0\u3000\u2009\x1c\x85\u200b\ufeff\u00ad\u200d\u2028\x07\u2060-."
+SPACES: list[str] = [*" " * 30, *[""] * 3, "  ", "\n\n", "\r\n", *ODD_SPACES]
+# What Python and the browser know of blocks of 256 characters: the first digits of their codes
+BLOCKS = (
+    "00 00 00 01 02 03 04 05 06 09 0b 0e 10 1e 1f 20 21 22 24 27 30 4e ac fb fe ff 104 1d4 1f4 1f6"
+)
 CHARACTERS = [
-    [char for code in range(*each) if (char := chr(code)).isprintable()] for each in RANGES
+    [char for code in range(256) if (char := chr(int(block, 16) * 256 + code)).isprintable()]
+    for block in BLOCKS.split()
 ]
 
 
