@@ -218,8 +218,8 @@ def test_a_user_without_a_server(page: Page, served: list[ServedRun]) -> None:  
     page.fill("#source", "مرحبا يا صديقي")
     first, second = (page.locator(".words.source button").nth(n) for n in range(2))
     expect(first).to_have_text("مرحبا")
-    boxes = [each.bounding_box() or {} for each in (first, second)]
-    assert boxes[0]["x"] > boxes[1]["x"]  # from right to left
+    places: list[Any] = [each.bounding_box() for each in (first, second)]
+    assert places[0]["x"] > places[1]["x"]  # from right to left
     page.fill("#source", f"{DOG} {KING}")
     expect(page.locator(".run").first.locator(".text [role=button]")).to_have_count(2)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -5,7 +5,6 @@ const N_ALTERNATIVES = 8;
 const N_SPECIALS = 4;
 const UNKNOWN = "<unk>";
 
-const totalOf = (values) => values.reduce((total, value) => total + value, 0);
 const last = (values) => Math.max(-1, ...values);
 
 // A run that translates. Its parts come from web_page.py; weights: ArrayBuffer.
@@ -114,7 +113,7 @@ class Translator {
       const start = Math.max(text.indexOf(word, end), end);
       const next = Math.max(rows.lastIndexOf(index) + 1, first); // tokens that add no text belong to the next word
       const origin = replaced.findLast(({ position, token }) => token && position >= first && position < next)?.origin ?? "model";
-      const probability = Math.exp(totalOf(logProbs.slice(first, next)));
+      const probability = Math.exp(sumOf(logProbs.slice(first, next)));
       const result = { text: word, before: text.slice(end, start), token: first, probability, origin };
       [end, first] = [start + word.length, next];
       return result;
@@ -127,7 +126,7 @@ class Translator {
       for (const row of own) row.forEach((weight, column) => { if (ends[column] >= 0) totals[ends[column]] += weight / own.length; });
       return totals;
     });
-    const shown = { text, tokens, score, log_prob: totalOf(logProbs), token_log_probs: logProbs, replaced, complete, confidence: null, words };
+    const shown = { text, tokens, score, log_prob: sumOf(logProbs), token_log_probs: logProbs, replaced, complete, confidence: null, words };
     return { ...shown, attention: weights.flat().some(Boolean) ? weights : null }; // null: the model has none
   }
 
