@@ -159,6 +159,11 @@ def test_answers_are_those_of_the_server(page: Page, served: list[ServedRun]) ->
         same(found, expected)
         warnings += found["warnings"]
     assert len({*warnings}) > 1
+    (found,) = ask(page, "/translate", q=[f"{DOG} A qqq sees the zzz!"])["lines"]
+    assert found["translations"][0]["text"] == " ".join(
+        each["translations"][0]["text"] for each in found["sentences"]
+    )
+    assert found["warnings"] == found["sentences"][1]["warnings"] != []
     tokens = run.translator.translate([DOG])[0].tokens
     for n in range(len(tokens)):
         found = ask(page, "/alternatives", q=DOG, tokens=tokens[:n])["alternatives"]

@@ -95,7 +95,8 @@ class Translator {
     }
     if (sentences.length === 1) return sentences[0];
     const texts = sentences.flatMap(({ translations }) => translations.slice(0, 1).map(({ text }) => text));
-    return { source: line, warnings: [], translations: [{ text: texts.join(this.rules.writes_spaces ? " " : "") }], sentences };
+    const warnings = [...new Set(sentences.flatMap((sentence) => sentence.warnings))];
+    return { source: line, warnings, translations: [{ text: texts.join(this.rules.writes_spaces ? " " : "") }], sentences };
   }
 
   warningsOf(translation) {
