@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("fastapi", reason="needs nmt[serve]")
 pytest.importorskip("playwright", reason="needs playwright")
 
-from playwright.sync_api import Browser, FilePayload, Page, expect
+from playwright.sync_api import Browser, FilePayload, Page, Route, expect
 
 from nmt.extras.serve.answers import ServedRun
 from nmt.extras.serve.whatif import losses_without
@@ -68,9 +68,17 @@ def test_a_user_translates_and_changes_words(page: Page, served: list[ServedRun]
     page.get_by_role("button", name=text, exact=True).first.click()  # back
     expect(words(page)).to_have_text(text.split())
 
+    held = list[Route]()
+    page.route(
+        "**/alternatives", lambda route: held.insert(0, route)
+    )  # what is typed stays refused
     words(page).nth(1).click()
     page.get_by_label("Another word").fill("Zebra")
     page.keyboard.press("Enter")
+    expect(page.locator(".panel .notes")).to_contain_text("'Zebra' is not in the target vocabulary")
+    held.pop().continue_()
+    page.unroute("**/alternatives")
+    expect(choices.nth(1)).to_be_visible()
     expect(page.locator(".panel .notes")).to_contain_text("'Zebra' is not in the target vocabulary")
     page.keyboard.press("Escape")
     expect(page.locator(".panel")).to_have_count(0)

@@ -352,7 +352,7 @@ class Line {
       const { alternatives } = await request("/alternatives", { q: this.line.source, run: this.run.name, tokens });
       list.replaceChildren(...alternatives.map((alternative) => this.choice(word, alternative)));
       const texts = [alternatives.length > 1 ? "" : "The model knows no other word for this place.", Object.keys(readTerms()).length ? "Terms are not used here." : ""];
-      message.textContent = texts.join(" ").trim();
+      message.textContent ||= texts.join(" ").trim(); // a word may have been typed meanwhile, and refused
     } catch (error) {
       list.replaceChildren();
       message.textContent = `There are no alternatives: ${inWords(error)}`;
