@@ -68,10 +68,8 @@ def test_a_user_translates_and_changes_words(page: Page, served: list[ServedRun]
     page.get_by_role("button", name=text, exact=True).first.click()  # back
     expect(words(page)).to_have_text(text.split())
 
-    held = list[Route]()
-    page.route(
-        "**/alternatives", lambda route: held.insert(0, route)
-    )  # what is typed stays refused
+    held = list[Route]()  # until the word was refused
+    page.route("**/alternatives", lambda route: held.insert(0, route))
     words(page).nth(1).click()
     page.get_by_label("Another word").fill("Zebra")
     page.keyboard.press("Enter")
