@@ -180,10 +180,11 @@ def little_memory() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Headless Chromium, driven by playwright; for tests marked with `needs_chromium`."""
-    from playwright.sync_api import sync_playwright  # here, because few tests need it
+    from playwright.sync_api import expect, sync_playwright  # here, because few tests need it
 
     from tests.extras.analysis.test_html import CHROMIUM
 
+    expect.set_options(timeout=30_000)  # milliseconds, on a busy machine
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser

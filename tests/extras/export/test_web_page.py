@@ -250,14 +250,14 @@ def test_a_folder_is_served(browser: Browser, folder: Path, tmp_path: Path) -> N
         address = f"http://127.0.0.1:{server.server_port}/a b/site/"
         with browser.new_page() as page:
             page.goto(f"{address}#q={DOG}")
-            expect(page.locator(".words.output button").first).to_be_visible(timeout=20_000)
+            expect(page.locator(".words.output button").first).to_be_visible()
         file = site / "runs/run/weights.gz"
         for content in (file.read_bytes()[:9000], gzip.compress(b"too short"), b"<html>"):
             file.write_bytes(content)
             message = "run cannot be used: its files are damaged or incomplete"
             with browser.new_page() as page:  # with an empty cache
                 page.goto(f"{address}#q={DOG}")
-                expect(page.get_by_role("alert")).to_contain_text(message, timeout=20_000)
+                expect(page.get_by_role("alert")).to_contain_text(message)
         server.shutdown()
     with browser.new_page() as page:
         page.goto((site / "index.html").as_uri())
