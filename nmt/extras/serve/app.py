@@ -2,7 +2,7 @@
 
 import asyncio
 import hmac
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -172,10 +172,15 @@ class Api:
 
     async def tree(self, request: Request, body: schemas.LineRequest) -> JSONResponse:
         """What the beam keeps at each step of a translation."""
-        return await self.ask(request, body, "nodes", partial(beam_tree), 1)
+        return await self.ask(request, body, "nodes", beam_tree, 1)
 
     async def ask(
-        self, request: Request, body: schemas.LineRequest, name: str, find: partial[Any], n: int
+        self,
+        request: Request,
+        body: schemas.LineRequest,
+        name: str,
+        find: Callable[[ServedRun, str], Iterable[Any]],
+        n: int,
     ) -> JSONResponse:
         """What `find` finds for a run and a line; it counts as n texts. Raises: as `compute`."""
         self.authorize(request, body.api_key)

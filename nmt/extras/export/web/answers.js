@@ -176,7 +176,7 @@ class Translator {
   }
 
   // How much less probable each token of a translation and its end become, in nats, without each word of the source.
-  losses(text, tokens) {
+  async losses(text, tokens, pause) {
     const { srcTokens, src } = this.read(text);
     const [words, places] = this.groupWords(text, srcTokens, this.srcTokenizer);
     if (words.length < 2) return []; // without its only word, there is nothing to translate
@@ -185,6 +185,7 @@ class Translator {
     const losses = words.map(() => []);
     let position = 0;
     for (const step of follow(this.model, [src, ...shorter], ids)) {
+      if (position % STEPS_AT_ONCE === 0) await pause();
       const id = ids[position++] ?? EOS;
       losses.forEach((loss, i) => loss.push(step.logProb(0, id) - step.logProb(i + 1, id)));
     }
@@ -220,6 +221,6 @@ const ANSWERS = {
     return { lines: details };
   },
   "/alternatives": async (translator, { q, tokens }, pause) => ({ alternatives: await translator.alternatives(q, tokens, pause) }),
-  "/without": async (translator, { q, tokens }) => ({ losses: translator.losses(q, tokens) }),
+  "/without": async (translator, { q, tokens }, pause) => ({ losses: await translator.losses(q, tokens, pause) }),
   "/tree": async (translator, { q }, pause) => ({ nodes: await translator.tree(q, pause) }),
 };
