@@ -3,14 +3,20 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from typing import Literal
 
+import torch
+
 from nmt.decoding.items import PATTERNS
+from nmt.decoding.translator import Translator
 from nmt.extras.texts.marked import Edge, Kind, Mark, Marked, Sign, in_order
 from nmt.extras.texts.sentences import NO_SPACES
+from nmt.extras.texts.words import Range
+from nmt.model.lexical_bias import LexicalBias
 
 # Read in the places of items until other words are chosen.
 NAME, NUMBER = "Xxx", "000"
@@ -18,6 +24,11 @@ _EMOJI = "[\U0001f000-\U0001faff\u2600-\u27bf©®™]"
 _DIGITS = r"\d+(?:[.,:/'’-]\d+)*"
 _VALUE = r"\"[^\"<]*\"|'[^'<]*'|[^\s\"'<>/]+"
 _FLAGS = "checked|controls|disabled|download|hidden|multiple|open|readonly|required|selected"
+# Languages that write each noun with a capital letter, which then does not tell a name.
+NOUNS_IN_CAPITALS = {"de", "lb"}
+MIN_COPIED = 0.5  # the probability of each subword of a word that is always copied
+# What a model knows of a word: nothing, that it is always copied, or something else.
+Knowledge = Callable[[str], Literal["new", "copied", "other"]]
 _Form = Literal["open", "empty", "item", "number"]
 _FORMS: list[tuple[_Form, str]] = [
     # Tags; which of them close and which are empty comes later.
@@ -66,6 +77,7 @@ _HINT = re.compile(
     rf"\d[\d.,:/'’-]*\d|[{{%<&@#$\\`_/\[]|\w\.\w|{_EMOJI}|[A-Z\d]-\d|\d-[A-Z]"
     r"|[A-Za-z]\d|\d[A-Za-z]|\B-\w|[a-z][+-][A-Z\d]|[€£¥§°]"
 )
+_CASED_WORD = re.compile(r"[^\W\d_](?:\w|[-'’](?=[^\W\d_])(?!s\b))*")
 # What belongs to an item beside it: "file_%d.txt", "{0}%", "250GB", but not "1990s" and "100th".
 _WORD = r"[A-Za-z\d_\u00c0-\u024f\u0370-\u052f]"
 _BEFORE = re.compile(rf"(?:{_WORD}+=?|[#@])\Z")
@@ -232,10 +244,73 @@ def without_edges(marked: Marked, *, ordinals: bool) -> Marked:
 
 def with_numbers(marked: Marked) -> Marked:
     """The same with each number as an item, those of one digit, too."""
+    return with_items(marked, (each.span() for each in _ANY_NUMBER.finditer(marked.bare)), "number")
+
+
+def with_items(marked: Marked, found: Iterable[Range], kind: Kind) -> Marked:
+    """The same with further items, but those in which a mark stands."""
     places = [mark.position for mark in marked.marks]
-    numbers = [
-        Sign(match.start(), match[0], "number", len(match[0]))
-        for match in _ANY_NUMBER.finditer(marked.bare)
-        if bisect_right(places, match.start()) == bisect_left(places, match.end())
+    new = [
+        _sign(marked.text, start, end, kind)
+        for start, end in found
+        if bisect_right(places, start) == bisect_left(places, end)
     ]
-    return replace(marked, marks=in_order([*marked.marks, *numbers]))
+    return replace(marked, marks=in_order([*marked.marks, *new])) if new else marked
+
+
+def names(text: str, knowledge: Knowledge) -> list[Range]:
+    """The places of rare names in a sentence; adjacent ones are one name.
+
+    A name begins with a capital letter, and is a new word, or one that is always copied. At the
+    start of a sentence, and in a title, other words have a capital letter, too: there a new word
+    needs a further one ("GIMP", "McCoy") or, at the start, a name that follows.
+    """
+    found, sure, n_lower, first = list[Range](), set[int](), 0, -1
+    for match in _CASED_WORD.finditer(text):
+        word, (start, end) = match[0], match.span()
+        first = start if first < 0 else first
+        n_lower += word[0].islower()
+        kind = knowledge(word) if word[0].isupper() and len(word) > 1 else "other"
+        if kind == "other":
+            continue
+        if found and text[found[-1][1] : start] in " \u00a0":
+            start = found.pop()[0]
+        found.append((start, end))
+        if kind == "copied" or any(a.isalnum() and b.isupper() for a, b in pairwise(word)):
+            sure.add(start)
+    is_title = sum(start not in sure for start, _ in found) > n_lower
+    return [
+        (start, end)
+        for start, end in found
+        if start in sure or not (is_title or (start == first and " " not in text[start:end]))
+    ]
+
+
+def find_knowledge(translator: Translator) -> Knowledge | None:
+    """What the lexical bias knows of a word, in any of its forms. None if it has no whole words, or
+    the source language has capital letters in other places.
+    """
+    lexicon = lexical_bias(translator)
+    if translator.src_tokenizer.language in NOUNS_IN_CAPITALS or not (lexicon and lexicon.n_words):
+        return None
+
+    @cache
+    def knowledge(word: str) -> Literal["new", "copied", "other"]:
+        ids = translator.src_vocabulary.ids(translator.src_tokenizer.split(word))
+        sentence = torch.tensor([ids], device=lexicon.ids.device)
+        row = lexicon.rows(sentence)[0, 0]
+        if len(ids) == 1:
+            return "other"
+        if row == ids[0]:
+            return "new"
+        own = translator.tgt_vocabulary.ids(translator.tgt_tokenizer.split(word))
+        probable = lexicon.ids[row][lexicon.probabilities[row] >= MIN_COPIED].tolist()
+        return "copied" if {*own} <= {*probable} else "other"
+
+    return knowledge
+
+
+def lexical_bias(translator: Translator) -> LexicalBias | None:
+    """That of the first model that has one."""
+    found = (part for part in translator.model.modules() if isinstance(part, LexicalBias))
+    return next(found, None)

@@ -17,10 +17,10 @@ import torch
 
 from nmt.decoding.items import NEXT_VALUE
 from nmt.decoding.translator import Translator
+from nmt.extras.texts.items import lexical_bias
 from nmt.extras.texts.marked import Mark, Marked, Sign
 from nmt.extras.texts.sentences import NO_SPACES, WORD
 from nmt.extras.texts.words import Range, WordWeights
-from nmt.model.lexical_bias import LexicalBias
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import SPECIALS, UNK
 
@@ -184,10 +184,9 @@ def _lexicon(translator: Translator) -> list[tuple[float, float, int]]:
     own_ids = torch.tensor(target.ids([*source]))
     own_ids[own_ids == UNK] = -1
     own_ids[: len(SPECIALS)] = -1
-    biases = [module for module in translator.model.modules() if isinstance(module, LexicalBias)]
-    if not biases:
+    lexicon = lexical_bias(translator)
+    if lexicon is None:
         return [(float(index >= 0), 0.0, 0) for index in own_ids.tolist()]
-    lexicon = biases[0]
     rows = lexicon.rows(torch.arange(len(source), device=lexicon.ids.device)[:, None])[:, 0]
     ids, probabilities = lexicon.ids[rows].cpu(), lexicon.probabilities[rows].float().cpu()
     own = (probabilities * (ids == own_ids[:, None])).sum(1)

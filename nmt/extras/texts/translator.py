@@ -24,7 +24,14 @@ from nmt.extras.texts import stand_ins
 from nmt.extras.texts.capitals import is_upper, usual_case
 from nmt.extras.texts.confidence import marked_for_reading
 from nmt.extras.texts.glossary import Glossary
-from nmt.extras.texts.items import with_numbers, without_edges, without_signs
+from nmt.extras.texts.items import (
+    find_knowledge,
+    names,
+    with_items,
+    with_numbers,
+    without_edges,
+    without_signs,
+)
 from nmt.extras.texts.joining import Translated, join
 from nmt.extras.texts.marked import Edge, Mark, Marked, in_order
 from nmt.extras.texts.sentences import sentences, writes_spaces
@@ -114,6 +121,7 @@ class TextTranslator(Translator):
         self.sentences, self.settings, self.glossary = sentences, settings, glossary
         self._frequencies = WordFrequencies(self.src_tokenizer, self.src_vocabulary)
         self._stand_ins = cache(lambda: stand_ins.find(sentences))  # when a text has items
+        self._knowledge = find_knowledge(sentences)
 
     @classmethod
     def of(
@@ -263,16 +271,24 @@ class TextTranslator(Translator):
         self._search([_Reading(part, part.usual, ()) for part in simple], n, n)
         self._search_with_items(pending, n)
         if self.settings.keep is not None:
-            wrong = [
-                part
-                for part in (*simple, *pending)
-                if has_wrong_number(part.source.written, part.results[0][0].text)
-            ]
-            for part in wrong:
-                part.source = with_numbers(part.source)
-                part.usual = replace(part.usual, marks=part.source.marks)
-                part.results = []
+            wrong = []
+            for part in (*simple, *pending):
+                source = self._with_lost(part.source, part.results[0][0].text)
+                if source != part.source:
+                    part.source, part.usual = source, replace(part.usual, marks=source.marks)
+                    part.results = []
+                    wrong.append(part)
             self._search_with_items(wrong, n)
+
+    def _with_lost(self, source: Marked, translation: str) -> Marked:
+        """A sentence with the numbers and names as items that its translation lacks."""
+        if has_wrong_number(source.written, translation):
+            source = with_numbers(source)
+        if self._knowledge is None:
+            return source
+        found = names(source.bare, self._knowledge)
+        lost = [(start, end) for start, end in found if source.text[start:end] not in translation]
+        return with_items(source, lost, "item")
 
     def _search_with_items(self, pending: Sequence[_Sentence], n: int) -> None:
         """Set the results of each sentence. Raises: TooLargeError."""

@@ -1,10 +1,19 @@
 """What stays as it is in a translation, each as a whole."""
 
 import re
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
+import torch
 
-from nmt.extras.texts.items import signs
+from nmt.config.schema import DecodingConfig, ModelConfig, TokenizerConfig
+from nmt.decoding.translator import Translator
+from nmt.extras.texts.items import find_knowledge, names, signs
+from nmt.model.seq2seq import Seq2Seq
+from nmt.text.tokenizers import SIDES, load_tokenizer
+from nmt.text.vocabulary import Vocabulary
+from tests.extras.texts.fakes import knowledge
 
 
 @pytest.mark.parametrize(
@@ -60,3 +69,54 @@ def test_further_items() -> None:
     """A part of a word protects the word."""
     found = signs("the dog Rex sleeps", [re.compile("og [A-Z][a-z]+|e*")])
     assert [(each.position, each.end) for each in found] == [(0, 3), (4, 11), (12, 18)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("My singer is Kylie Minogue, who was at Yale's.", ["Kylie Minogue", "Yale"]),
+        ("Skiers like the hills", []),
+        ("Skiers Yale is here", ["Skiers Yale"]),
+        ("Kylie Minogue", []),
+        ("Export As GIMP File, Yale", ["GIMP"]),  # a title
+        ("“GIMP” is a program", ["GIMP"]),
+        ("McCoy sleeps", ["McCoy"]),
+        ("Roosevelt was here", ["Roosevelt"]),
+        ("Roosevelt", ["Roosevelt"]),
+        ("the dog sees yale and kylie", []),
+    ],
+)
+def test_names(text: str, expected: Sequence[str]) -> None:
+    assert [text[start:end] for start, end in names(text, knowledge)] == expected
+
+
+def test_what_the_lexicon_knows_of_a_word() -> None:
+    """The tokens are letters; "ab" is always copied, "ba" is not."""
+    letters = Vocabulary([*"abcABC"], [0] + [1] * 6)
+    model = Seq2Seq(
+        ModelConfig.model_validate({"lexical_bias": 2, "lexical_words": 3}),
+        len(letters),
+        len(letters),
+    )
+    sources = torch.tensor([letters.ids(word) for word in ("ab", "ba")])
+    tokens = letters.tokens(range(len(letters)))
+    bias = model.eval().lexical_bias
+    assert bias is not None
+    bias.words.fill(tokens, lowercase=True)
+    keys = bias.words(sources)[1][:, 0]
+    copied = torch.tensor([letters.ids("Ab"), letters.ids("cB")])
+    bias.fill_words(tokens, keys, copied, torch.tensor([[0.9, 0.8], [0.5, 0.5]]))
+    tokenizers = [
+        load_tokenizer(TokenizerConfig(kind="characters"), "en", side, Path()) for side in SIDES
+    ]
+    translator = Translator(
+        model,
+        tokenizers=(tokenizers[0], tokenizers[1]),
+        vocabularies=(letters, letters),
+        options=DecodingConfig(),
+    )
+    knowledge = find_knowledge(translator)
+    assert knowledge is not None
+    assert [*map(knowledge, ["Ab", "Ba", "A", "Cab"])] == ["copied", "other", "other", "new"]
+    tokenizers[0].language = "de"
+    assert find_knowledge(translator) is None

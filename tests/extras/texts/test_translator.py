@@ -19,7 +19,7 @@ from nmt.extras.texts.items import signs
 from nmt.extras.texts.marked import Mark, Marked
 from nmt.extras.texts.options import TextOptions
 from nmt.extras.texts.translator import PLACED, Settings, TextTranslator
-from tests.extras.texts.fakes import FakeTranslator
+from tests.extras.texts.fakes import FakeTranslator, knowledge
 
 
 def same(text: str) -> Sequence[str]:
@@ -349,3 +349,16 @@ def test_elements_with_signs_between_them_are_a_list() -> None:
     line = "<a>The dog</a> • <a>A tree</a> | <b>Tom</b>"
     assert translator.translate([line])[0].text == line
     assert read_by(translator) == ["The dog", "A tree", "Tom"]
+
+
+def test_a_name_that_the_model_loses_is_translated_as_another() -> None:
+    def loses(text: str) -> Sequence[str]:
+        return [text.replace("Yale", "Yagel").replace("Roosevelt", "Roose")]
+
+    translator = texts(loses)
+    translator._knowledge = knowledge
+    lines = ["The dog is in Yale.", "Roosevelt sees the GIMP", "The <b>Yale</b> is in Yale"]
+    assert [each.text for each in translator.translate(lines)] == lines
+    assert read_by(translator)[3:] == [
+        "The dog is in Tom.", "Tom sees the GIMP", "The Tom is in Boston"
+    ]  # fmt: skip
