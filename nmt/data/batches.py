@@ -91,20 +91,24 @@ def plan_batches(
     *,
     key: tuple[int, ...],
     n_shards: int = 1,
+    copies: int = 1,
 ) -> list[NDArray[np.int64]]:
     """The batches of one part of an epoch, as indices into its pairs; each pair is in one batch.
 
     Pairs are sorted by source length, then by target length, ties at random. The batches are cut
     from this order and shuffled. So nearly all batches have a single source length: the encoder
-    needs no padding and uses the fused kernel.
+    needs no padding and uses the fused kernel. Copies of a pair have equal lengths, but a batch of
+    copies teaches little; so each copy goes to another pool, and pools are sorted one by one.
 
     Args:
         src_lengths, tgt_lengths: [N], in tokens.
         key: seeds the random numbers; see `Part.key`.
+        copies: of a pair, at most; they stand one after the other.
         n_shards: a batch has this many times the configured size, to be split by `shard`.
     """
     random = np.random.default_rng(key)
-    order = np.lexsort((random.random(len(src_lengths)), tgt_lengths, src_lengths))
+    pools = np.arange(len(src_lengths)) % copies
+    order = np.lexsort((random.random(len(src_lengths)), tgt_lengths, src_lengths, pools))
     lengths, size = (tgt_lengths[order] + 1).tolist(), config.size * n_shards
     limit = {"max_items" if config.unit == "sentences" else "max_padded": size}
     batches = [order[part] for part in cut_batches(lengths, **limit)]

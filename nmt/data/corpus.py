@@ -142,6 +142,9 @@ class Corpus:
 
     Args:
         soft_targets: of the target sentences, packed; None if they are not used.
+
+    Attributes:
+        copies: of a pair, at most; they stand one after the other.
     """
 
     def __init__(
@@ -150,6 +153,7 @@ class Corpus:
         self.src = src
         self.tgt = tgt
         self.soft_targets = soft_targets
+        self.copies = 1
 
     @classmethod
     def load(cls, folder: Path, split: str) -> Self:

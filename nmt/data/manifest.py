@@ -128,6 +128,12 @@ def load_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
+def most_copies(manifest: Mapping[str, Any]) -> int:
+    """How many copies of a training pair there are at most, by the shares of the sources."""
+    counts = manifest.get("counts", {}).get("sources", {}).values()
+    return max((-(-each["training"] // max(1, each["train_pairs"])) for each in counts), default=1)
+
+
 def training_parts(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What the training pairs are. The parts stand in their order, each `repeat` times.
 

@@ -340,6 +340,7 @@ def updates(training: Training) -> Iterator[Update]:
             config.training.batch,
             key=part.key(config.seed),
             n_shards=n_shards,
+            copies=corpus.copies,
         )
         is_drawn = draw(len(sentences), part.key(config.seed))
         for batch in range(first_batch, len(plan)):

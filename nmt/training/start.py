@@ -18,7 +18,7 @@ from torch import Tensor
 from nmt.config.load import differences
 from nmt.config.schema import Config
 from nmt.data.corpus import load_training_corpus
-from nmt.data.manifest import is_location_key
+from nmt.data.manifest import is_location_key, load_manifest, most_copies
 from nmt.errors import ConfigError, DataError, NmtWarning
 from nmt.model.output import Adaptive
 from nmt.model.seq2seq import Seq2Seq
@@ -94,6 +94,7 @@ def start_training(
     check_prepared(config)
     config = _with_recorded_precision(config, folder, world)
     corpus = load_training_corpus(config)
+    corpus.copies = most_copies(load_manifest(config.prepared_folder))
     is_new = world.is_first and not holds_run(folder)
     checkpoint = _find_last(folder, config, resume) if world.is_first and not is_new else None
     is_first_start = world.is_first and checkpoint is None

@@ -248,3 +248,15 @@ def test_a_part_of_a_corpus_reads_its_pairs(monkeypatch: pytest.MonkeyPatch) -> 
         ] == expected
         assert pairs.src.n_tokens == sum(map(len, expected))
         assert pairs.src.block(3, 17)[0].tolist() == [*chain.from_iterable(expected[3:17])]
+
+
+@pytest.mark.parametrize("n_copies", [39, 40])  # of the small source, where the most are 40
+def test_copies_of_a_pair_go_to_different_batches(n_copies: int) -> None:
+    pairs = np.repeat(np.arange(600), [n_copies] * 100 + [1] * 500)
+    lengths = (5 + pairs % 3).astype(np.int32)
+    plan = plan_batches(lengths, lengths, BatchConfig(size=16), key=(1, 0), copies=40)
+    assert sorted(np.concatenate(plan).tolist()) == [*range(len(pairs))]
+    n_different = [len({*pairs[batch].tolist()}) for batch in plan]
+    assert np.mean(n_different) > 15.8
+    without = plan_batches(lengths, lengths, BatchConfig(size=16), key=(1, 0))
+    assert np.mean([len({*pairs[batch].tolist()}) for batch in without]) < 14
