@@ -40,6 +40,10 @@ ITEMS = (
     "info@example.com", "3,450.75", "2024-05-17", "v2.3.1", "@john_doe", "&APP_NAME;", "%1$s",
     "1984", "XR-200-B", "${HOME}",
 )  # fmt: skip
+NEW_NAMES = (
+    "Brankovar", "Lumetia", "Ostrelle", "Quindara", "Zherova", "Malthorn", "Isandri", "Korubo",
+    "Fenwarde", "Tavrinsk", "Ubolani", "Perchwitz", "Yamasero", "Dolgwyn", "Arbenku", "Sileste",
+)  # fmt: skip
 COMPOUNDS = (
     "Freigabeprotokoll", "Lastschriftmandat", "Prüfplakette", "Kundenkonto", "Zählerstand",
     "Drehmomentschlüssel", "Xylotrop", "SwiftPay", "Hubwagen", "Stammdatenblatt",
@@ -136,14 +140,26 @@ class Measurement:
         rows = [*self.names()]
         draw.shuffle(rows)
         rows = rows[:200]
-        chosen = [draw.sample(ITEMS, len(names)) for _, _, names in rows]
+        sources, references = [row[0] for row in rows], [row[1] for row in rows]
+        plain, base = self.translate(self.sentences, sources)
+        report(f"{len(rows)} sentences with names", self.bleu(plain, references), f"{base:.1f} s")
+        for what, items in (("items", ITEMS), ("new names", NEW_NAMES)):
+            chosen = [draw.sample(items, len(names)) for _, _, names in rows]
+            self._in_place_of_names(what, rows, chosen, base)
+
+    def _in_place_of_names(
+        self,
+        what: str,
+        rows: Sequence[tuple[str, str, list[str]]],
+        chosen: Sequence[Sequence[str]],
+        base: float,
+    ) -> None:
+        """base: the seconds of the sentences with their names."""
         changed = [
             _replace(source, names, items)
             for (source, _, names), items in zip(rows, chosen, strict=True)
         ]
-        sources, references = [row[0] for row in rows], [row[1] for row in rows]
-        plain, base = self.translate(self.sentences, sources)
-        report(f"{len(rows)} sentences with names", self.bleu(plain, references), f"{base:.1f} s")
+        references = [row[1] for row in rows]
         for name, translator in (("sentences", self.sentences), ("texts", self.texts)):
             outputs, seconds = self.translate(translator, changed)
             lacking = [
@@ -155,9 +171,9 @@ class Measurement:
                 _put_back(output, items, names)
                 for output, (_, _, names), items in zip(outputs, rows, chosen, strict=True)
             ]
-            kept = f"all items kept in {1 - len(lacking) / len(rows):.1%}"
+            kept = f"all kept in {1 - len(lacking) / len(rows):.1%}"
             score = self.bleu(back, references)
-            report(f"items in place of names: {name}", score, kept, f"{seconds / base:.2f}x")
+            report(f"{what} in place of names: {name}", score, kept, f"{seconds / base:.2f}x")
             for pair in lacking[:3] if translator is self.texts else ():
                 print("   ", *pair, sep=" | ")
 
