@@ -12,11 +12,11 @@ from typing import Literal
 import torch
 
 from nmt.decoding.items import PATTERNS
-from nmt.decoding.translator import Translator
+from nmt.decoding.translator import Translator, has_letters
 from nmt.extras.texts.marked import Edge, Kind, Mark, Marked, Sign, in_order
 from nmt.extras.texts.sentences import NO_SPACES
 from nmt.extras.texts.words import Range
-from nmt.model.lexical_bias import LexicalBias
+from nmt.model.lexical_bias import LAST_KEY, LexicalBias
 
 # Read in the places of items until other words are chosen.
 NAME, NUMBER = "Xxx", "000"
@@ -269,8 +269,8 @@ def names(text: str, knowledge: Knowledge) -> list[Range]:
     for match in _CASED_WORD.finditer(text):
         word, (start, end) = match[0], match.span()
         first = start if first < 0 else first
-        n_lower += word[0].islower()
         kind = knowledge(word) if word[0].isupper() and len(word) > 1 else "other"
+        n_lower += word[0].islower() or (start == first and kind == "other")
         if kind == "other":
             continue
         if found and text[found[-1][1] : start] in " \u00a0":
@@ -294,17 +294,21 @@ def find_knowledge(translator: Translator) -> Knowledge | None:
     if translator.src_tokenizer.language in NOUNS_IN_CAPITALS or not (lexicon and lexicon.n_words):
         return None
 
+    has_all = bool((lexicon.word_keys == LAST_KEY).any())  # the words of the training data
+
     @cache
     def knowledge(word: str) -> Literal["new", "copied", "other"]:
-        ids = translator.src_vocabulary.ids(translator.src_tokenizer.split(word))
-        sentence = torch.tensor([ids], device=lexicon.ids.device)
-        row = lexicon.rows(sentence)[0, 0]
+        tokens = translator.src_tokenizer.split(word)
+        ids = translator.src_vocabulary.ids(tokens)
+        rows = lexicon.rows(torch.tensor([ids], device=lexicon.ids.device))[0]
         if len(ids) == 1:
             return "other"
-        if row == ids[0]:
-            return "new"
+        # It may have several words: "O'Hara".
+        known = zip(tokens, ids, rows.tolist(), strict=True)
+        if any(index == row and has_letters(token) for token, index, row in known):
+            return "new" if has_all else "other"
         own = translator.tgt_vocabulary.ids(translator.tgt_tokenizer.split(word))
-        probable = lexicon.ids[row][lexicon.probabilities[row] >= MIN_COPIED].tolist()
+        probable = lexicon.ids[rows][lexicon.probabilities[rows] >= MIN_COPIED].tolist()
         return "copied" if {*own} <= {*probable} else "other"
 
     return knowledge

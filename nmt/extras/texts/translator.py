@@ -287,7 +287,12 @@ class TextTranslator(Translator):
         if self._knowledge is None:
             return source
         found = names(source.bare, self._knowledge)
-        lost = [(start, end) for start, end in found if source.text[start:end] not in translation]
+        written = [(start, end, source.text[start:end]) for start, end in found]
+        lost = [
+            (start, end)
+            for start, end, name in written
+            if translation.count(name) < source.written.count(name)
+        ]
         return with_items(source, lost, "item")
 
     def _search_with_items(self, pending: Sequence[_Sentence], n: int) -> None:

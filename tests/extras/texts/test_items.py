@@ -78,6 +78,7 @@ def test_further_items() -> None:
         ("Skiers like the hills", []),
         ("Skiers Yale is here", ["Skiers Yale"]),
         ("Kylie Minogue", []),
+        ("Visit Yale", ["Yale"]),
         ("Export As GIMP File, Yale", ["GIMP"]),  # a title
         ("“GIMP” is a program", ["GIMP"]),
         ("McCoy sleeps", ["McCoy"]),
@@ -118,5 +119,9 @@ def test_what_the_lexicon_knows_of_a_word() -> None:
     knowledge = find_knowledge(translator)
     assert knowledge is not None
     assert [*map(knowledge, ["Ab", "Ba", "A", "Cab"])] == ["copied", "other", "other", "new"]
+    bias.word_keys[-1] = 5  # full: the training data may have had more words
+    knowledge = find_knowledge(translator)
+    assert knowledge is not None
+    assert [*map(knowledge, ["Ab", "Cab"])] == ["copied", "other"]
     tokenizers[0].language = "de"
     assert find_knowledge(translator) is None
