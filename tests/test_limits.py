@@ -37,7 +37,7 @@ def n_statements(paths: Iterable[Path]) -> int:
 
 @pytest.mark.parametrize(
     ("pattern", "limit"),
-    [("nmt/**/*.py", 19_600), ("tests/**/*.py", 17_310), ("scripts/**/*.py", 2_800)],
+    [("nmt/**/*.py", 19_600), ("tests/**/*.py", 17_320), ("scripts/**/*.py", 2_800)],
 )
 def test_statements(pattern: str, limit: int) -> None:
     assert n_statements(ROOT.glob(pattern)) <= limit
