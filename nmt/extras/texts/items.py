@@ -27,8 +27,8 @@ _FLAGS = "checked|controls|disabled|download|hidden|multiple|open|readonly|requi
 # Languages that write each noun with a capital letter, which then does not tell a name.
 NOUNS_IN_CAPITALS = {"de", "lb"}
 MIN_COPIED = 0.5  # the probability of each subword of a word that is always copied
-# What a model knows of a word: nothing, that it is always copied, or something else.
-Knowledge = Callable[[str], Literal["new", "copied", "other"]]
+# From a word to its kind: new to the model, always copied, or any other.
+KindOf = Callable[[str], Literal["new", "copied", "other"]]
 _Form = Literal["open", "empty", "item", "number"]
 _FORMS: list[tuple[_Form, str]] = [
     # Tags; which of them close and which are empty comes later.
@@ -258,7 +258,7 @@ def with_items(marked: Marked, found: Iterable[Range], kind: Kind) -> Marked:
     return replace(marked, marks=in_order([*marked.marks, *new])) if new else marked
 
 
-def names(text: str, knowledge: Knowledge) -> list[Range]:
+def names(text: str, kind_of: KindOf) -> list[Range]:
     """The places of rare names in a sentence; adjacent ones are one name.
 
     A name begins with a capital letter, and is a new word, or one that is always copied. At the
@@ -269,7 +269,7 @@ def names(text: str, knowledge: Knowledge) -> list[Range]:
     for match in _CASED_WORD.finditer(text):
         word, (start, end) = match[0], match.span()
         first = start if first < 0 else first
-        kind = knowledge(word) if word[0].isupper() and len(word) > 1 else "other"
+        kind = kind_of(word) if word[0].isupper() and len(word) > 1 else "other"
         n_lower += word[0].islower() or (start == first and kind == "other")
         if kind == "other":
             continue
@@ -286,18 +286,18 @@ def names(text: str, knowledge: Knowledge) -> list[Range]:
     ]
 
 
-def find_knowledge(translator: Translator) -> Knowledge | None:
-    """What the lexical bias knows of a word, in any of its forms. None if it has no whole words, or
+def kinds_of_words(translator: Translator) -> KindOf | None:
+    """Tells words by the lexical bias, whatever their case. None if that has no whole words, or
     the source language has capital letters in other places.
     """
     lexicon = lexical_bias(translator)
     if translator.src_tokenizer.language in NOUNS_IN_CAPITALS or not (lexicon and lexicon.n_words):
         return None
-
-    has_all = bool((lexicon.word_keys == LAST_KEY).any())  # the words of the training data
+    # Whether it has all words of the training data: a full table may lack some.
+    has_all = bool((lexicon.word_keys == LAST_KEY).any())
 
     @cache
-    def knowledge(word: str) -> Literal["new", "copied", "other"]:
+    def kind_of(word: str) -> Literal["new", "copied", "other"]:
         tokens = translator.src_tokenizer.split(word)
         ids = translator.src_vocabulary.ids(tokens)
         rows = lexicon.rows(torch.tensor([ids], device=lexicon.ids.device))[0]
@@ -311,7 +311,7 @@ def find_knowledge(translator: Translator) -> Knowledge | None:
         probable = lexicon.ids[rows][lexicon.probabilities[rows] >= MIN_COPIED].tolist()
         return "copied" if {*own} <= {*probable} else "other"
 
-    return knowledge
+    return kind_of
 
 
 def lexical_bias(translator: Translator) -> LexicalBias | None:

@@ -25,7 +25,7 @@ from nmt.extras.texts.capitals import is_upper, usual_case
 from nmt.extras.texts.confidence import marked_for_reading
 from nmt.extras.texts.glossary import Glossary
 from nmt.extras.texts.items import (
-    find_knowledge,
+    kinds_of_words,
     names,
     with_items,
     with_numbers,
@@ -121,7 +121,7 @@ class TextTranslator(Translator):
         self.sentences, self.settings, self.glossary = sentences, settings, glossary
         self._frequencies = WordFrequencies(self.src_tokenizer, self.src_vocabulary)
         self._stand_ins = cache(lambda: stand_ins.find(sentences))  # when a text has items
-        self._knowledge = find_knowledge(sentences)
+        self._kind_of = kinds_of_words(sentences)
 
     @classmethod
     def of(
@@ -273,27 +273,29 @@ class TextTranslator(Translator):
         if self.settings.keep is not None:
             wrong = []
             for part in (*simple, *pending):
-                source = self._with_lost(part.source, part.results[0][0].text)
+                source = self._with_lost(part)
                 if source != part.source:
                     part.source, part.usual = source, replace(part.usual, marks=source.marks)
                     part.results = []
                     wrong.append(part)
             self._search_with_items(wrong, n)
 
-    def _with_lost(self, source: Marked, translation: str) -> Marked:
-        """A sentence with the numbers and names as items that its translation lacks."""
+    def _with_lost(self, part: _Sentence) -> Marked:
+        """A sentence with the numbers and names as items that its translation lacks; but a term is
+        translated as the glossary says, and a model that copies no names writes another script.
+        """
+        source, translation = part.source, part.results[0][0].text
         if has_wrong_number(source.written, translation):
             source = with_numbers(source)
-        if self._knowledge is None:
-            return source
-        found = names(source.bare, self._knowledge)
-        written = [(start, end, source.text[start:end]) for start, end in found]
+        terms = self.glossary.terms_in(source.bare) if self.glossary else ()
         lost = [
             (start, end)
-            for start, end, name in written
-            if translation.count(name) < source.written.count(name)
+            for start, end in (names(part.usual.bare, self._kind_of) if self._kind_of else ())
+            if translation.count(name := source.text[start:end]) < source.written.count(name)
+            and not any(term.start < end and start < term.end for term in terms)
         ]
-        return with_items(source, lost, "item")
+        copies = lost and any(each.source == each.target for each in self._stand_ins()[0])
+        return with_items(source, lost, "item") if copies else source
 
     def _search_with_items(self, pending: Sequence[_Sentence], n: int) -> None:
         """Set the results of each sentence. Raises: TooLargeError."""

@@ -34,7 +34,7 @@ KINDS: dict[str, Literal["new", "copied", "other"]] = dict.fromkeys(
 KINDS["Roosevelt"] = "copied"
 
 
-def knowledge(word: str) -> Literal["new", "copied", "other"]:
+def kind_of(word: str) -> Literal["new", "copied", "other"]:
     return KINDS.get(word, "other")
 
 

@@ -9,11 +9,11 @@ import torch
 
 from nmt.config.schema import DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.decoding.translator import Translator
-from nmt.extras.texts.items import find_knowledge, names, signs
+from nmt.extras.texts.items import kinds_of_words, names, signs
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.tokenizers import SIDES, load_tokenizer
 from nmt.text.vocabulary import Vocabulary
-from tests.extras.texts.fakes import knowledge
+from tests.extras.texts.fakes import kind_of
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_further_items() -> None:
     ],
 )
 def test_names(text: str, expected: Sequence[str]) -> None:
-    assert [text[start:end] for start, end in names(text, knowledge)] == expected
+    assert [text[start:end] for start, end in names(text, kind_of)] == expected
 
 
 def test_what_the_lexicon_knows_of_a_word() -> None:
@@ -116,12 +116,12 @@ def test_what_the_lexicon_knows_of_a_word() -> None:
         vocabularies=(letters, letters),
         options=DecodingConfig(),
     )
-    knowledge = find_knowledge(translator)
-    assert knowledge is not None
-    assert [*map(knowledge, ["Ab", "Ba", "A", "Cab"])] == ["copied", "other", "other", "new"]
+    kind_of = kinds_of_words(translator)
+    assert kind_of is not None
+    assert [*map(kind_of, ["Ab", "Ba", "A", "Cab"])] == ["copied", "other", "other", "new"]
     bias.word_keys[-1] = 5  # full: the training data may have had more words
-    knowledge = find_knowledge(translator)
-    assert knowledge is not None
-    assert [*map(knowledge, ["Ab", "Cab"])] == ["copied", "other"]
+    kind_of = kinds_of_words(translator)
+    assert kind_of is not None
+    assert [*map(kind_of, ["Ab", "Cab"])] == ["copied", "other"]
     tokenizers[0].language = "de"
-    assert find_knowledge(translator) is None
+    assert kinds_of_words(translator) is None

@@ -19,7 +19,7 @@ from nmt.extras.texts.items import signs
 from nmt.extras.texts.marked import Mark, Marked
 from nmt.extras.texts.options import TextOptions
 from nmt.extras.texts.translator import PLACED, Settings, TextTranslator
-from tests.extras.texts.fakes import FakeTranslator, knowledge
+from tests.extras.texts.fakes import FakeTranslator, kind_of
 
 
 def same(text: str) -> Sequence[str]:
@@ -351,14 +351,29 @@ def test_elements_with_signs_between_them_are_a_list() -> None:
     assert read_by(translator) == ["The dog", "A tree", "Tom"]
 
 
-def test_a_name_that_the_model_loses_is_translated_as_another() -> None:
+def test_a_name_that_the_model_loses_is_translated_as_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def loses(text: str) -> Sequence[str]:
         return [text.replace("Yale", "Yagel").replace("Roosevelt", "Roose")]
 
     translator = texts(loses)
-    translator._knowledge = knowledge
+    translator._kind_of = kind_of
     lines = ["The dog is in Yale.", "Roosevelt sees the GIMP", "The <b>Yale</b> is in Yale"]
     assert [each.text for each in translator.translate(lines)] == lines
     assert read_by(translator)[3:] == [
         "The dog is in Tom.", "Tom sees the GIMP", "The Tom is in Boston"
     ]  # fmt: skip
+    # A term is no name.
+    place = "nmt.extras.texts.translator.translate_with_terms"
+    monkeypatch.setattr(
+        place, lambda _, sentences, found, n, *__: sentences.translate_n_best(found, n)
+    )
+    with_term = TextTranslator.of(translator, glossary=Glossary.of({"Yale": "Jale"}))
+    assert with_term.translate([lines[0]])[0].text == "The dog is in Yagel."
+
+
+def test_words_in_capitals_are_no_names() -> None:
+    translator = texts(lambda text: [text.replace("oysters", "clams")])
+    translator._kind_of = lambda _: "new"
+    assert translator.translate(["THE DOG SEES OYSTERS"])[0].text == "THE DOG SEES CLAMS"
