@@ -180,7 +180,7 @@ def first_weights(
     Raises:
         CheckpointError, ConfigError, DataError: the training cannot start from its run.
     """
-    run, kept = config.training.start_from, ""
+    run, prior = config.training.start_from, ""
     parent = None if run is None else _load_parent(run, config)
     for fill in hooks("start"):
         for note in fill(model, config):
@@ -189,12 +189,12 @@ def first_weights(
         yield _copy_weights(model, parent, run, config)
         is_opposite = load_run_config(run).data.direction == config.data.opposite_direction
         if lexicon is not None and parent.lexical_bias is not None and not is_opposite:
-            lexicon, kept = lexicon.added_to(parent.lexical_bias), f"; those of {run} are kept"
+            lexicon, prior = lexicon.after(parent.lexical_bias), f", with those of {run} as prior"
     if lexicon is not None and model.lexical_bias is not None:
         sizes = lexicon.fill(model.lexical_bias)
         words = f", and {sizes['words']:,} whole words" if "words" in sizes else ""
         pairs = f"{sizes['translations']:,} translations of {sizes['tokens']:,} source tokens"
-        yield f"lexicon: {pairs}{words}{kept}", "lexicon", sizes
+        yield f"lexicon: {pairs}{words}{prior}", "lexicon", sizes
 
 
 def _load_parent(run: Path, config: Config) -> Seq2Seq:

@@ -42,6 +42,7 @@ MIN_PROBABILITY = 0.001  # of a translation
 MIN_AGREEMENT = 0.25  # of a link: the product of two posteriors of 1/2
 MAX_CELLS = 1 << 20  # of a block
 MAX_RANGES = 256  # 262,144 pairs; with 17 tokens a side, aligning them takes 2 GB and 75 s
+PRIOR = 10.0  # links that the translations of a trained lexicon count as
 WORD_TRANSLATIONS = 10  # of a whole word, before they are divided into tokens
 
 Indices = NDArray[np.int64]
@@ -86,25 +87,26 @@ class WordAligner:
             np.add.at(counts, cells.ravel(), agreement.ravel())
         return counts
 
-    def translations(self, size: int) -> tuple[Indices, Floats]:
+    def translations(self, size: int) -> tuple[Indices, Floats, Floats]:
         """The most probable translations of each source id and p(translation | source), most
         probable first, from `counts`.
 
         Returns:
             ids and probabilities [number of source ids, `size`]; both are 0 where a word has fewer.
+            Then the number of links of each source id.
         """
         counts = self.counts()
-        totals = np.bincount(self.src, counts, minlength=self._src_size)
+        totals = np.bincount(self.src, counts, minlength=self._src_size).astype(np.float64)
         probabilities = counts / np.maximum(totals[self.src], np.finfo(float).tiny)
         order = np.lexsort((-probabilities, self.src))
         # Ids are sorted, so this is the rank within the source id.
         rank = np.arange(len(order)) - np.searchsorted(self.src, self.src)
         is_kept = (rank < size) & (probabilities[order] >= MIN_PROBABILITY)
         kept, rank = order[is_kept], rank[is_kept]
-        table = np.zeros((self._src_size, size), np.int64), np.zeros((self._src_size, size))
-        for part, values in zip(table, (self.tgt, probabilities), strict=True):
+        ids, best = np.zeros((self._src_size, size), np.int64), np.zeros((self._src_size, size))
+        for part, values in ((ids, self.tgt), (best, probabilities)):
             part[self.src[kept], rank] = values[kept]
-        return table
+        return ids, best, totals
 
     def links(self) -> Iterator[tuple[Indices, Indices]]:
         """The links on which both directions agree with at least even odds, in blocks: the ids of
@@ -232,18 +234,50 @@ def _digamma(x: Floats) -> Floats:
     )
 
 
+class Table(NamedTuple):
+    """Translations of n source tokens or words.
+
+    Attributes:
+        ids, probabilities: [n, k], of target tokens, most probable first; both are 0 where there
+            are fewer.
+        counts: [n], how many links the training data has of the token or word.
+    """
+
+    ids: Tensor
+    probabilities: Tensor
+    counts: Tensor
+
+    def with_prior(self, ids: Tensor, probabilities: Tensor) -> "Table":
+        """The translations after those of an earlier lexicon, which count as `PRIOR` links: p =
+        (count p_here + PRIOR p_earlier) / (count + PRIOR), the maximum a posteriori with a
+        Dirichlet prior.
+
+        Args:
+            ids, probabilities: [n, k'], of the earlier one; 0 where it does not know the token.
+        """
+        weight = self.counts / (self.counts + PRIOR)
+        weight = torch.where(probabilities.any(1), weight, 1.0)[:, None]
+        both = torch.cat([self.probabilities * weight, probabilities * (1 - weight)], 1)
+        in_order, order = torch.cat([self.ids, ids], 1).sort(1)
+        column = torch.zeros_like(in_order)  # the same for the same id
+        column[:, 1:] = in_order.diff(dim=1).ne(0).cumsum(1)
+        sums = torch.zeros_like(both).scatter_add_(1, column, both.gather(1, order))
+        unique = torch.zeros_like(in_order).scatter_(1, column, in_order)
+        most_probable, places = sums.topk(self.ids.shape[1])
+        return Table(unique.gather(1, places), most_probable, self.counts)
+
+
 class WholeWords(NamedTuple):
     """Translations of w whole source words, the most frequent first.
 
     Attributes:
         tokens: of the source vocabulary.
-        keys: [w], see `WordKeys`. ids, probabilities: [w, k], of target tokens.
+        keys: [w], see `WordKeys`. table: of the words.
     """
 
     tokens: Sequence[str]
     keys: Tensor
-    ids: Tensor
-    probabilities: Tensor
+    table: Table
 
 
 @dataclass(frozen=True)
@@ -251,12 +285,10 @@ class LearnedLexicon:
     """The probable translations of source tokens and words, for the lexical bias.
 
     Attributes:
-        ids, probabilities: [V_s, k], of each source token.
-        words: None without `model.lexical_words`.
+        table: of each source token. words: None without `model.lexical_words`.
     """
 
-    ids: Tensor
-    probabilities: Tensor
+    table: Table
     words: WholeWords | None
 
     @classmethod
@@ -270,62 +302,56 @@ class LearnedLexicon:
         corpus, size = part.select(corpus), config.model.lexical_bias
         aligner = WordAligner(corpus, len(src), len(tgt))
         aligner.fit()
-        ids, probabilities = map(torch.from_numpy, aligner.translations(size))
+        table = Table(*map(torch.from_numpy, aligner.translations(size)))
         words = (
             _learn_words(corpus, src, tgt, size, config.model.lexical_words)
             if config.model.lexical_words
             else None
         )
-        return cls(ids, probabilities, words)
+        return cls(table, words)
 
-    def added_to(self, trained: LexicalBias) -> "LearnedLexicon":
-        """All that the lexicon of a trained model has, as its other weights depend on that, and
-        from this one only the tokens and words that it has never met.
-
-        It has met the tokens that have a row. Unless its table of words has space left, there may
-        be words that it has met but not stored; so none are added.
+    def after(self, trained: LexicalBias) -> "LearnedLexicon":
+        """With the lexicon of a trained model as prior: what it has of words that are rare or
+        missing in the training data stays, as the other weights depend on it.
 
         Args:
-            trained: of the same vocabularies or of their beginnings, with at most as many
-                translations of a token.
+            trained: of the same vocabularies or of their beginnings.
         """
-        missing = (0, self.ids.shape[1] - trained.size)
-        ids, probabilities = (
-            functional.pad(table, missing) for table in (trained.ids, trained.probabilities)
+        first_word, words = trained.src_size, self.words
+        new_tokens = (0, 0, 0, len(self.table.ids) - first_word)
+        table = self.table.with_prior(
+            functional.pad(trained.ids[:first_word], new_tokens),
+            functional.pad(trained.probabilities[:first_word], new_tokens),
         )
-        first_word, words = trained.src_size, None
-        old_ids, old_probabilities = (
-            functional.pad(table[:first_word], (0, 0, 0, len(self.ids) - first_word))
-            for table in (ids, probabilities)
-        )
-        is_known = old_probabilities.any(1, keepdim=True)
-        if self.words is not None and trained.n_words:
-            n_words = int((trained.word_keys != LAST_KEY).sum())
-            rows = slice(first_word, first_word + n_words)
-            is_new = ~torch.isin(self.words.keys, trained.word_keys)
-            is_new &= n_words < trained.n_words
-            words = WholeWords(
-                self.words.tokens,
-                torch.cat([trained.word_keys[:n_words], self.words.keys[is_new]]),
-                torch.cat([ids[rows], self.words.ids[is_new]]),
-                torch.cat([probabilities[rows], self.words.probabilities[is_new]]),
+        if words is not None and trained.n_words:
+            known = trained.word_keys
+            missing = known[~torch.isin(known, words.keys) & (known != LAST_KEY)]
+            keys = torch.cat([words.keys, missing])
+            ids, probabilities, counts = (
+                functional.pad(part, (0, 0) * (part.ndim - 1) + (0, len(missing)))
+                for part in words.table
             )
-        return LearnedLexicon(
-            torch.where(is_known, old_ids, self.ids),
-            torch.where(is_known, old_probabilities, self.probabilities),
-            words,
-        )
+            places = torch.searchsorted(known, keys).clamp(max=len(known) - 1)
+            is_known = (known[places] == keys)[:, None]
+            rows = first_word + places
+            earlier = trained.ids[rows] * is_known, trained.probabilities[rows] * is_known
+            words = WholeWords(
+                words.tokens, keys, Table(ids, probabilities, counts).with_prior(*earlier)
+            )
+        return LearnedLexicon(table, words)
 
     def fill(self, bias: LexicalBias) -> dict[str, int]:
         """Set the lexicon of a model. Returns: its numbers of translations, tokens and words."""
-        bias.fill(self.ids, self.probabilities)
+        ids, probabilities, _ = self.table
+        bias.fill(ids, probabilities)
         figures = {
-            "translations": int(self.probabilities.gt(0).sum()),
-            "tokens": int(self.probabilities.gt(0).any(1).sum()),
+            "translations": int(probabilities.gt(0).sum()),
+            "tokens": int(probabilities.gt(0).any(1).sum()),
         }
         if self.words is not None:
-            bias.fill_words(*self.words)
-            figures["words"] = min(len(self.words.keys), bias.n_words)
+            tokens, keys, (ids, probabilities, _) = self.words
+            bias.fill_words(tokens, keys, ids, probabilities)
+            figures["words"] = min(len(keys), bias.n_words)
         return figures
 
 
@@ -343,7 +369,7 @@ def _learn_words(
     )
     aligner.fit()
     frequent = src_words.frequent(n_words)
-    words = [numbers[frequent] for numbers in aligner.translations(WORD_TRANSLATIONS)]
+    *words, counts = [part[frequent] for part in aligner.translations(WORD_TRANSLATIONS)]
     ids = torch.zeros(len(frequent), size, dtype=torch.long)
     probabilities = torch.zeros(len(frequent), size)
     for row, translations in enumerate(zip(*words, strict=True)):
@@ -354,7 +380,8 @@ def _learn_words(
             )
         for column, (token, probability) in enumerate(sums.most_common(size)):
             ids[row, column], probabilities[row, column] = token, probability
-    return WholeWords(src_tokens, torch.from_numpy(src_words.keys[frequent]), ids, probabilities)
+    table = Table(ids, probabilities, torch.from_numpy(counts))
+    return WholeWords(src_tokens, torch.from_numpy(src_words.keys[frequent]), table)
 
 
 class _Words:

@@ -23,7 +23,7 @@ from nmt.model.lexical_bias import LexicalBias
 from nmt.run.checkpoint import MODEL_FILE, load_weights, read_tensors
 from nmt.run.folder import build_model, find_checkpoint, load_tokenizers, load_vocabularies
 from nmt.text.vocabulary import EOS
-from nmt.training.word_alignment import LearnedLexicon, WordAligner
+from nmt.training.word_alignment import LearnedLexicon, Table, WordAligner
 from tests import toy
 from tests.conftest import Run
 from tests.training.test_loop import to_sequences
@@ -168,7 +168,7 @@ def test_translations_are_the_most_probable_ones() -> None:
     counts[aligner.src, aligner.tgt] = aligner.counts()
     expected = counts / np.maximum(counts.sum(1, keepdims=True), 1e-300)
     for size in (1, 2, 5):
-        ids, probabilities = aligner.translations(size)
+        ids, probabilities, totals = aligner.translations(size)
         assert ids.shape == probabilities.shape == (SIZE, size)
         for word in range(SIZE):
             best = [(p, t) for p, t in zip(expected[word], range(SIZE), strict=True) if p >= 0.001]
@@ -176,8 +176,9 @@ def test_translations_are_the_most_probable_ones() -> None:
             best += [(0.0, 0)] * (size - len(best))
             assert ids[word].tolist() == [t for _, t in best]
             np.testing.assert_allclose(probabilities[word], [p for p, _ in best])
-    ids, _ = aligner.translations(1)
+    ids, *_ = aligner.translations(1)
     assert (ids[4, 0], ids[5, 0], ids[7, 0]) == (7, 8, 0)
+    np.testing.assert_allclose(totals, counts.sum(1))
 
 
 def test_only_chosen_pairs_are_aligned() -> None:
@@ -245,35 +246,57 @@ def test_the_most_frequent_words_are_kept(run: Path) -> None:
     assert (rows >= len(src)).all()
 
 
+def test_an_earlier_lexicon_counts_as_links() -> None:
+    table = Table(
+        torch.tensor([[7, 8], [9, 0], [7, 8], [0, 0]]),
+        torch.tensor([[0.8, 0.2], [1.0, 0.0], [0.6, 0.4], [0.0, 0.0]]),
+        torch.tensor([30.0, 10.0, 2.0, 0.0]),
+    )
+    ids = torch.tensor([[8, 9, 4], [9, 6, 0], [0, 0, 0], [5, 6, 0]])
+    probabilities = torch.tensor([[0.5, 0.3, 0.1], [0.5, 0.4, 0], [0, 0, 0], [0.7, 0.1, 0]])
+    after = table.with_prior(ids, probabilities)
+    assert after.ids.tolist() == [[7, 8], [9, 6], [7, 8], [5, 6]]
+    expected = [[0.6, 0.275], [0.75, 0.2], [0.6, 0.4], [0.7, 0.1]]
+    np.testing.assert_allclose(after.probabilities, expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize("n_new", [0, 3])  # tokens that the trained one did not know
-def test_a_trained_lexicon_is_kept_and_gets_the_words_that_it_lacks(run: Path, n_new: int) -> None:
+def test_a_trained_lexicon_is_a_prior(run: Path, n_new: int) -> None:
     config = load_config(run / "config.yaml")
     learned, (src, tgt) = LearnedLexicon.learn(config), load_vocabularies(run)
     assert learned.words is not None
-    keys, row = learned.words.keys[:2], torch.tensor([[7, 8]])
+    known, other = learned.words.keys[:2], learned.words.keys[:1] + 1
     n_old = len(src) - n_new
     trained, wider = (
         LexicalBias(n, len(tgt), size, n_words)
         for n, size, n_words in ((n_old, 2, 4), (len(src), 8, 50))
     )
-    trained.fill(torch.full((n_old, 2), 9), torch.zeros(n_old, 2))
-    trained.ids[10], trained.probabilities[10] = row[0], torch.tensor([0.5, 0.4])
-    trained.fill_words([*src][:n_old], keys, row.repeat(2, 1), torch.tensor([[0.3, 0.2]] * 2))
-    figures = learned.added_to(trained).fill(wider)
-    assert figures["words"] == len(learned.words.keys), "two of them are the trained ones"
-    assert wider.ids[10, :2].tolist() == [7, 8]
-    assert wider.probabilities[10].tolist() == pytest.approx([0.5, 0.4, *[0] * 6])
-    others = [index for index in range(len(src)) if index not in (EOS, 10)]
-    assert torch.equal(wider.ids[others], learned.ids[others])
+    trained.fill(torch.zeros(n_old, 2, dtype=torch.long), torch.zeros(n_old, 2))
+    trained.ids[10], trained.probabilities[10] = torch.tensor([7, 8]), torch.tensor([0.5, 0.4])
+    rows = torch.tensor([[7, 8]]).repeat(3, 1), torch.tensor([[0.3, 0.2]] * 3)
+    trained.fill_words([*src][:n_old], torch.cat([known, other]), *rows)
+    figures = learned.after(trained).fill(wider)
+    assert figures["words"] == len(learned.words.keys) + 1, "one is of the trained lexicon alone"
+    earlier = (part[:n_old] for part in (trained.ids, trained.probabilities))
+    padded = (torch.nn.functional.pad(part, (0, 0, 0, n_new)) for part in earlier)
+    expected = learned.table.with_prior(*padded)
+    special = torch.arange(len(src)) == EOS
+    assert torch.equal(wider.ids[: len(src)][~special], expected.ids[~special])
+    assert not torch.equal(wider.ids[10], learned.table.ids[10])
+    others = ~special & (torch.arange(len(src)) != 10)
+    here = learned.table.probabilities[others]
+    np.testing.assert_allclose(wider.probabilities[: len(src)][others], here, rtol=1e-6)
     places = len(src) + torch.searchsorted(wider.word_keys, learned.words.keys)
-    assert wider.ids[places[:2], :2].tolist() == [[7, 8]] * 2
-    assert torch.equal(wider.ids[places[2:]], learned.words.ids[2:])
-    for n_words in (0, 2):  # without space, it may have met words that it has not stored
-        full = LexicalBias(n_old, len(tgt), 2, n_words)
-        full.fill(trained.ids[:n_old], trained.probabilities[:n_old])
-        if n_words:
-            full.fill_words([*src][:n_old], keys, row.repeat(2, 1), torch.tensor([[0.3, 0.2]] * 2))
-        assert learned.added_to(full).fill(wider).get("words", 0) == n_words
+    ids, probabilities, counts = learned.words.table
+    first = Table(ids[:2], probabilities[:2], counts[:2]).with_prior(*(part[:2] for part in rows))
+    assert torch.equal(wider.ids[places[:2]], first.ids)
+    np.testing.assert_allclose(wider.probabilities[places[2:]], probabilities[2:], rtol=1e-6)
+    (place,) = len(src) + torch.searchsorted(wider.word_keys, other)
+    assert wider.ids[place].tolist() == [7, 8, *[0] * 6]
+    assert wider.probabilities[place].tolist() == pytest.approx([0.3, 0.2, *[0] * 6])
+    without = LexicalBias(n_old, len(tgt), 2)
+    without.fill(trained.ids[:n_old], trained.probabilities[:n_old])
+    assert learned.after(without).fill(wider)["words"] == len(learned.words.keys)
 
 
 def test_translate_with_it(run: Path, nmt: Run) -> None:

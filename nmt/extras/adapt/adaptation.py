@@ -66,7 +66,7 @@ from nmt.training.start import first_weights
 EVENT = "adaptation"  # of the journal
 MIN_HELD_OUT = 10  # pairs, in dev and test each
 # So that it takes ten minutes of one core at most for configs/tatoeba.yaml.
-MAX_STEPS, MAX_DEV, MAX_TEST, MAX_VALIDATED = 800, 500, 1000, 200
+PASSES, MAX_STEPS, MAX_DEV, MAX_TEST, MAX_VALIDATED = 10, 800, 500, 1000, 200
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ def _configure(work: Work, general: Path) -> Config:
     parent, name = load_run_to_fine_tune(work.base, None), work.output.name
     source, found = _inspect(work.task.memory, parent)
     values = propose_fine_tuning(
-        name, source, found, str(work.base), parent, general, work.task.mix
+        name, source, found, str(work.base), parent, general, work.task.mix, PASSES
     )
     split = values["data"]["split"]
     split |= {"dev": min(MAX_DEV, split["dev"]), "test": min(MAX_TEST, split["test"])}

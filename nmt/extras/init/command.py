@@ -20,7 +20,7 @@ from nmt.data.manifest import MANIFEST
 from nmt.errors import ConfigError, DataError
 from nmt.extras.init.inspection import PairFiles, inspect
 from nmt.extras.init.measurement import Measures, measure
-from nmt.extras.init.proposal import load_run_to_fine_tune, propose, propose_fine_tuning
+from nmt.extras.init.proposal import load_run_to_fine_tune, propose, propose_specialist
 from nmt.files import explain_write_errors, write_text
 from nmt.report.table import label_rows
 
@@ -167,7 +167,7 @@ def _start_with_data(
         if (parent.prepared_folder / MANIFEST).exists():
             general = Path(_seen_from(folder, parent.prepared_folder))
         start = _seen_from(folder, run)
-        values = propose_fine_tuning(name, source, found, start, parent, general)
+        values = propose_specialist(name, source, found, start, parent, general)
         purpose = f", to fine-tune {run}"
     text = (
         f"# yaml-language-server: $schema={SCHEMA_FILE}\n"

@@ -22,9 +22,13 @@ from nmt.run.folder import (
 MIN_PAIRS, MIN_FINE_TUNING = 200, 40
 # Characters of the training data for each subword, so that the data has most of them often enough.
 CHARACTERS_PER_SUBWORD = 50
-# Of fine-tuning.
-EPOCHS, MIN_STEPS, MAX_STEPS = 10, 200, 5000
 MIN_NEW = 3  # times that the pairs must have a token for it to enter the vocabulary
+# Of fine-tuning for these pairs alone: passes over them, updates. Few pairs need more general ones
+# beside them, and up to `MANY` need much dropout; docs/experiments.md has scores.
+PASSES, MIN_STEPS, MAX_STEPS = 30, 200, 10_000
+FEW, SHARE_FOR_FEW, SHARE = 5_000, 0.7, 0.3  # the shares are those of general pairs
+MANY = 50_000
+DROPOUT = {"dropout": 0.5, "src_embedding_dropout": 0.3, "encoder_output_dropout": 0.4}
 
 # For a number of pairs up to the first value: size of the embeddings and of each direction of the
 # encoder; size of the decoder's layers; whether the output layer has the weights of the target
@@ -106,21 +110,44 @@ def propose(name: str, direction: str, source: dict[str, Any], found: Measures) 
     }
 
 
+def propose_specialist(
+    name: str,
+    source: dict[str, Any],
+    found: Measures,
+    run: str,
+    config: Config,
+    general: Path | None,
+) -> dict[str, Any]:
+    """As `propose_fine_tuning`, for a model of this kind of text alone."""
+    mix = SHARE_FOR_FEW if found.n_pairs <= FEW else SHARE
+    values = propose_fine_tuning(name, source, found, run, config, general, mix, PASSES)
+    training = values["training"]
+    steps = min(MAX_STEPS, training["max_steps"])
+    training |= {"max_steps": steps, "validate_every": steps // 5}
+    peak = float(f"{config.training.learning_rate.peak / 2:.2g}")
+    training["learning_rate"] |= {"peak": peak, "warmup_steps": 200}
+    if found.n_pairs <= MANY:
+        values["model"] = values.get("model", {}) | DROPOUT
+    return values
+
+
 def propose_fine_tuning(
     name: str,
     source: dict[str, Any],
     found: Measures,
     run: str,
     config: Config,
-    general: Path | None = None,
-    mix: float = 0.5,
+    general: Path | None,
+    mix: float,
+    passes: int,
 ) -> dict[str, Any]:
     """The configuration of a run with a user's own pairs, which starts from the weights of another.
 
     Args:
         source: of these pairs. run: its folder, as the configuration has it. config: of the run.
         general: a folder of prepared pairs, of which the model must not forget how to translate
-            them; None: there are none. mix: their share of the training pairs.
+            them; None: there are none. mix: their share of the training pairs. passes: over the
+            user's own pairs.
 
     Raises:
         DataError: there are too few pairs.
@@ -143,7 +170,7 @@ def propose_fine_tuning(
         n_sentences = max(1, round(n_sentences * (1 - mix)))
     split = {"dev": found.n_held_out, "test": found.n_held_out}
     data["split"] = split | ({} if general is None else {"source": "memory"})
-    steps = min(MAX_STEPS, max(MIN_STEPS, EPOCHS * found.n_pairs // n_sentences))
+    steps = max(MIN_STEPS, passes * found.n_pairs // n_sentences)
     cleaning = {key: value for key, value in values["data"].items() if key == "cleaning"}
     kept = {
         key: value

@@ -6,6 +6,7 @@ import pytest
 
 from nmt.commands import prepare
 from nmt.config.load import load_config
+from nmt.extras.init.proposal import DROPOUT
 from tests import toy
 from tests.conftest import Run
 
@@ -17,9 +18,13 @@ def test_fine_tuning(nmt: Run, run: Path, tmp_path: Path, monkeypatch: pytest.Mo
     result = nmt("init", "x", "--data", "pairs.tsv", "--from", run)
     assert (result.status, result.err) == (0, "")
     config, parent = load_config(Path("x/x.yaml")), load_config(run / "config.yaml")
-    assert (config.model, config.tokenizer) == (parent.model, parent.tokenizer)
+    dropouts = (config.model.dropout, config.model.src_embedding_dropout)
+    assert dropouts == (0.5, 0.3)
+    rates = {key: getattr(parent.model, key) for key in DROPOUT}
+    assert config.model.model_copy(update=rates) == parent.model
+    assert config.tokenizer == parent.tokenizer
     assert config.training.start_from == config.vocabulary.like == run
-    assert config.training.learning_rate.peak == pytest.approx(0.0025)
+    assert config.training.learning_rate.peak == pytest.approx(0.005)
     manifest = prepare.run(load_config(Path("x/x.yaml"), ["data.workers=1"]), progress=False)
     assert [*manifest["counts"]["sources"]] == ["general", "memory"]
     assert manifest["counts"]["sources"]["memory"]["kept"] == 200
