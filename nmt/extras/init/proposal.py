@@ -25,7 +25,7 @@ CHARACTERS_PER_SUBWORD = 50
 MIN_NEW = 3  # times that the pairs must have a token for it to enter the vocabulary
 # Of fine-tuning for these pairs alone: passes over them, updates. Few pairs need more general ones
 # beside them, and up to `MANY` need much dropout; docs/experiments.md has scores.
-PASSES, MIN_STEPS, MAX_STEPS = 30, 200, 10_000
+PASSES, MIN_STEPS, MAX_STEPS = 20, 200, 10_000
 FEW, SHARE_FOR_FEW, SHARE = 5_000, 0.7, 0.3  # the shares are those of general pairs
 MANY = 50_000
 DROPOUT = {"dropout": 0.5, "src_embedding_dropout": 0.3, "encoder_output_dropout": 0.4}
