@@ -207,11 +207,15 @@ def _facts(
     model, training, split = config.model, config.training, config.data.split
     like = config.vocabulary.like
     size = f"{config.tokenizer.size:,} subwords per language" if like is None else f"of {like}"
+    general = (config.data.sources or {}).get("general")
+    beside = (
+        "" if general is None else f"; {general.share:.0%} of the training pairs are of the run"
+    )
     return {
         **facts,
         "direction": f"{config.data.direction}{doubt}",
         "split": f"{split.dev:,} pairs for dev, {split.test:,} for test, the others for training"
-        + (", with as many pairs of the run" if config.data.sources else ""),
+        + beside,
         "tokenizer": f"{config.tokenizer.kind}, {size}",
         "model": f"embeddings {model.embedding_size}, encoder 2 x {model.encoder.hidden_size}, "
         f"decoder {model.decoder.layers} x {model.decoder.hidden_size}",

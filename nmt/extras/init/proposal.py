@@ -25,8 +25,8 @@ CHARACTERS_PER_SUBWORD = 50
 MIN_NEW = 3  # times that the pairs must have a token for it to enter the vocabulary
 # Of fine-tuning for these pairs alone: passes over them, updates. Few pairs need more general ones
 # beside them, and up to `MANY` need much dropout; docs/experiments.md has scores.
-PASSES, MIN_STEPS, MAX_STEPS = 20, 200, 10_000
-FEW, SHARE_FOR_FEW, SHARE = 5_000, 0.7, 0.3  # the shares are those of general pairs
+PASSES, MIN_STEPS, MAX_STEPS = 25, 200, 10_000
+FEW, SHARE_FOR_FEW, SHARE = 5_000, 0.7, 0.5  # the shares are those of general pairs
 MANY = 50_000
 DROPOUT = {"dropout": 0.5, "src_embedding_dropout": 0.3, "encoder_output_dropout": 0.4}
 
@@ -125,7 +125,7 @@ def propose_specialist(
     steps = min(MAX_STEPS, training["max_steps"])
     training |= {"max_steps": steps, "validate_every": steps // 5}
     peak = float(f"{config.training.learning_rate.peak / 2:.2g}")
-    training["learning_rate"] |= {"peak": peak, "warmup_steps": 200}
+    training["learning_rate"] |= {"peak": peak, "warmup_steps": min(200, steps // 4)}
     if found.n_pairs <= MANY:
         values["model"] = values.get("model", {}) | DROPOUT
     return values

@@ -17,12 +17,14 @@ def test_fine_tuning(nmt: Run, run: Path, tmp_path: Path, monkeypatch: pytest.Mo
     toy.write_table(tmp_path / "pairs.tsv", new)
     result = nmt("init", "x", "--data", "pairs.tsv", "--from", run)
     assert (result.status, result.err) == (0, "")
+    assert "the others for training; 70% of the training pairs are of the run\n" in result.out
     config, parent = load_config(Path("x/x.yaml")), load_config(run / "config.yaml")
     dropouts = (config.model.dropout, config.model.src_embedding_dropout)
     assert dropouts == (0.5, 0.3)
     rates = {key: getattr(parent.model, key) for key in DROPOUT}
     assert config.model.model_copy(update=rates) == parent.model
     assert config.tokenizer == parent.tokenizer
+    assert (config.training.max_steps, config.training.learning_rate.warmup_steps) == (1000, 200)
     assert config.training.start_from == config.vocabulary.like == run
     assert config.training.learning_rate.peak == pytest.approx(0.005)
     manifest = prepare.run(load_config(Path("x/x.yaml"), ["data.workers=1"]), progress=False)
