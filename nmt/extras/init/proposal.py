@@ -23,8 +23,8 @@ MIN_PAIRS, MIN_FINE_TUNING = 200, 40
 # Characters of the training data for each subword, so that the data has most of them often enough.
 CHARACTERS_PER_SUBWORD = 50
 MIN_NEW = 3  # times that the pairs must have a token for it to enter the vocabulary
-# Of fine-tuning for these pairs alone: passes over them, updates. Few pairs need more general ones
-# beside them, and up to `MANY` need much dropout; docs/experiments.md has scores.
+# Of fine-tuning for these pairs alone: passes over them, updates. Up to `FEW` pairs need more
+# general ones beside them, and up to `MANY` need much dropout; docs/experiments.md has scores.
 PASSES, MIN_STEPS, MAX_STEPS = 25, 200, 10_000
 FEW, SHARE_FOR_FEW, SHARE = 5_000, 0.7, 0.5  # the shares are those of general pairs
 MANY = 50_000
