@@ -26,7 +26,7 @@ def test_fine_tuning(nmt: Run, run: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert config.tokenizer == parent.tokenizer
     assert (config.training.max_steps, config.training.learning_rate.warmup_steps) == (1000, 200)
     assert config.training.start_from == config.vocabulary.like == run
-    assert config.training.learning_rate.peak == pytest.approx(0.005)
+    assert config.training.learning_rate.peak == parent.training.learning_rate.peak == 0.01
     manifest = prepare.run(load_config(Path("x/x.yaml"), ["data.workers=1"]), progress=False)
     assert [*manifest["counts"]["sources"]] == ["general", "memory"]
     assert manifest["counts"]["sources"]["memory"]["kept"] == 200
