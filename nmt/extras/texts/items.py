@@ -287,11 +287,9 @@ def names(text: str, kind_of: KindOf) -> list[Range]:
 
 
 def kinds_of_words(translator: Translator) -> KindOf | None:
-    """Tells words by the lexical bias, whatever their case. None if that has no whole words, or
-    the source language has capital letters in other places.
-    """
+    """Tells words by the lexical bias, whatever their case. None if that has no whole words."""
     lexicon = lexical_bias(translator)
-    if translator.src_tokenizer.language in NOUNS_IN_CAPITALS or not (lexicon and lexicon.n_words):
+    if not (lexicon and lexicon.n_words):
         return None
     # Whether it has all words of the training data: a full table may lack some.
     has_all = bool((lexicon.word_keys == LAST_KEY).any())
@@ -301,11 +299,11 @@ def kinds_of_words(translator: Translator) -> KindOf | None:
         tokens = translator.src_tokenizer.split(word)
         ids = translator.src_vocabulary.ids(tokens)
         rows = lexicon.rows(torch.tensor([ids], device=lexicon.ids.device))[0]
-        if len(ids) == 1:
+        if len(ids) == 1 and word.isalpha():
             return "other"
         # It may have several words: "O'Hara".
         known = zip(tokens, ids, rows.tolist(), strict=True)
-        if any(index == row and has_letters(token) for token, index, row in known):
+        if len(ids) > 1 and any(index == row and has_letters(token) for token, index, row in known):
             return "new" if has_all else "other"
         own = translator.tgt_vocabulary.ids(translator.tgt_tokenizer.split(word))
         probable = lexicon.ids[rows][lexicon.probabilities[rows] >= MIN_COPIED].tolist()

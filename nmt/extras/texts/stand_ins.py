@@ -17,7 +17,7 @@ import torch
 
 from nmt.decoding.items import NEXT_VALUE
 from nmt.decoding.translator import Translator
-from nmt.extras.texts.items import lexical_bias
+from nmt.extras.texts.items import KindOf, lexical_bias
 from nmt.extras.texts.marked import Mark, Marked, Sign
 from nmt.extras.texts.sentences import NO_SPACES, WORD
 from nmt.extras.texts.words import Range, WordWeights
@@ -68,13 +68,14 @@ def choose(
     attempt: int,
     *,
     numbers: bool,
+    kind_of: KindOf | None = None,
 ) -> list[StandIn]:
     """A word for each item; no word of the text begins with it. Other attempts choose other words.
+    At first, what the text has once is in its own place if it is a number, or always copied.
 
     Args:
         known: as of `find`.
-        numbers: whether numbers are in the places of numbers; at first, a number that the text has
-            once is in its own place.
+        numbers: whether numbers are in the places of numbers. kind_of: tells what is always copied.
     """
     items, words = text.items, {*WORD.findall(text.bare)}
     counts = Counter(item.written for item in items)
@@ -91,7 +92,10 @@ def choose(
     for item in items:
         is_number = numbers and item.kind == "number"
         free = (digits if is_number else names) or names or digits
-        if is_number and attempt == 0 and counts[item.written] == 1:
+        # A name is an item only where the model lost it.
+        is_sign = item.kind == "item" and not item.written[:1].isalpha()
+        is_copied = is_number or (is_sign and kind_of and kind_of(item.written) == "copied")
+        if is_copied and attempt == 0 and counts[item.written] == 1:
             chosen.append(StandIn(item.written, item.written))
         elif free:
             chosen.append(free.pop(attempt % len(free)))

@@ -25,6 +25,7 @@ from nmt.extras.texts.capitals import is_upper, usual_case
 from nmt.extras.texts.confidence import marked_for_reading
 from nmt.extras.texts.glossary import Glossary
 from nmt.extras.texts.items import (
+    NOUNS_IN_CAPITALS,
     kinds_of_words,
     names,
     with_items,
@@ -37,7 +38,7 @@ from nmt.extras.texts.marked import Edge, Mark, Marked, in_order
 from nmt.extras.texts.sentences import sentences, writes_spaces
 from nmt.extras.texts.tags import project
 from nmt.extras.texts.terms import translate_with_terms
-from nmt.extras.texts.words import WordWeights
+from nmt.extras.texts.words import Range, WordWeights
 from nmt.text.sentences import END_MARKS, has_ordinals
 
 _LAST = re.compile(r"(?:\.{3}|[…:：])\s*$")
@@ -287,10 +288,13 @@ class TextTranslator(Translator):
         source, translation = part.source, part.results[0][0].text
         if has_wrong_number(source.written, translation):
             source = with_numbers(source)
+        found = list[Range]()
+        if self._kind_of and self.src_tokenizer.language not in NOUNS_IN_CAPITALS:
+            found = names(part.usual.bare, self._kind_of)
         terms = self.glossary.terms_in(source.bare) if self.glossary else ()
         lost = [
             (start, end)
-            for start, end in (names(part.usual.bare, self._kind_of) if self._kind_of else ())
+            for start, end in found
             if translation.count(name := source.text[start:end]) < source.written.count(name)
             and not any(term.start < end and start < term.end for term in terms)
         ]
@@ -312,7 +316,9 @@ class TextTranslator(Translator):
         has_numbers = any(item.kind == "number" for item in sentence.source.items)
         readings = []
         for numbers in (True, False) if has_numbers else (False,):
-            words = stand_ins.choose(self._stand_ins(), sentence.usual, attempt, numbers=numbers)
+            words = stand_ins.choose(
+                self._stand_ins(), sentence.usual, attempt, numbers=numbers, kind_of=self._kind_of
+            )
             text = sentence.usual.with_words(word.source for word in words)
             handicap = MARGIN if has_numbers and not numbers else 0.0
             readings.append(_Reading(sentence, text, words, handicap))

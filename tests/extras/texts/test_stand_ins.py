@@ -33,6 +33,26 @@ def test_a_number_stands_for_itself_first() -> None:
     assert [chosen("In 1984", attempt) for attempt in range(2)] == [["1984"], ["Tom"]]
 
 
+def test_what_the_model_always_copies_stands_for_itself_first() -> None:
+    """But not where the text has it twice: which of the two is where?"""
+    known = find(dictionary_translator())
+
+    def chosen(text: str, attempt: int) -> list[str]:
+        marked = without_signs(Marked(text), ())
+        words = choose(
+            known,
+            marked,
+            attempt,
+            numbers=False,
+            kind_of=lambda item: "copied" if item == "%s" else "new",
+        )
+        return [each.source for each in words]
+
+    assert [chosen("Open %s", attempt) for attempt in range(2)] == [["%s"], ["Tom"]]
+    assert chosen("Open {name}", 0) == ["Tom"]
+    assert "%s" not in chosen("Open %s and %s", 0)
+
+
 def test_more_items_than_the_model_has_names() -> None:
     assert chosen("{a} and {b} and {c}", 0) == ["Tom", "Tom1", "Tom2"]
     assert chosen("Tom and {b} and {c}", 1) == ["Tom2", "Tom3"]
