@@ -175,6 +175,11 @@ def _start_with_data(
         f"`nmt init --schema` lists all keys.\n{comment(to_yaml(values))}"
     )
     facts = _facts(files, languages, found, config_from_dict(values), is_guess=wanted is None)
+    if parent is not None and "sources" not in values["data"]:
+        facts["general"] = (
+            f"none: {parent.prepared_folder}, the data of the run, is not there; without its pairs "
+            "beside yours, the model learns less"
+        )
     return facts, {f"{name}.yaml": text}
 
 

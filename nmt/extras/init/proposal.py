@@ -23,10 +23,11 @@ MIN_PAIRS, MIN_FINE_TUNING = 200, 40
 # Characters of the training data for each subword, so that the data has most of them often enough.
 CHARACTERS_PER_SUBWORD = 50
 MIN_NEW = 3  # times that the pairs must have a token for it to enter the vocabulary
-# Of fine-tuning for these pairs alone: passes over them, updates. Up to `FEW` pairs need more
-# general ones beside them, and up to `MANY` need much dropout; docs/experiments.md has scores.
-PASSES, MIN_STEPS, MAX_STEPS = 25, 200, 10_000
-FEW, SHARE_FOR_FEW, SHARE = 5_000, 0.7, 0.5  # the shares are those of general pairs
+# Of fine-tuning for these pairs alone, for a number of them up to the first value: the share of
+# general pairs, passes over these; docs/experiments.md has scores. Then: updates, and up to how
+# many pairs need much dropout.
+MIXTURES = ((5_000, 0.7, 25), (12_000, 0.5, 25), (inf, 0.1, 45))
+MIN_STEPS, MAX_STEPS = 200, 10_000
 MANY = 50_000
 DROPOUT = {"dropout": 0.5, "src_embedding_dropout": 0.3, "encoder_output_dropout": 0.4}
 
@@ -119,8 +120,8 @@ def propose_specialist(
     general: Path | None,
 ) -> dict[str, Any]:
     """As `propose_fine_tuning`, for a model of this kind of text alone."""
-    mix = SHARE_FOR_FEW if found.n_pairs <= FEW else SHARE
-    values = propose_fine_tuning(name, source, found, run, config, general, mix, PASSES)
+    _, mix, passes = next(mixture for mixture in MIXTURES if found.n_pairs <= mixture[0])
+    values = propose_fine_tuning(name, source, found, run, config, general, mix, passes)
     training = values["training"]
     steps = min(MAX_STEPS, training["max_steps"])
     training |= {"max_steps": steps, "validate_every": steps // 5}

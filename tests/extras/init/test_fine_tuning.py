@@ -1,5 +1,6 @@
 """`nmt init --from`: a configuration that fine-tunes a run with other data."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from nmt.commands import prepare
 from nmt.config.load import load_config
 from nmt.extras.init.proposal import DROPOUT
+from nmt.run.folder import write_run_config
 from tests import toy
 from tests.conftest import Run
 
@@ -35,3 +37,15 @@ def test_fine_tuning(nmt: Run, run: Path, tmp_path: Path, monkeypatch: pytest.Mo
     other = nmt("init", "y", "--data", "pairs.tsv", "--from", run, "--direction", "en-fr")
     assert "translates en-de, so it cannot be fine-tuned for en-fr" in other.err
     assert "no run here" in nmt("init", "y", "--data", "pairs.tsv", "--from", tmp_path).err
+
+
+def test_the_data_of_the_run_is_gone(
+    nmt: Run, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    toy.write_table(tmp_path / "pairs.tsv", toy.sentence_pairs()[:200])
+    alone = shutil.copytree(run, tmp_path / "alone")
+    write_run_config(alone, load_config(run / "config.yaml", ["data.prepared=gone"]))
+    result = nmt("init", "x", "--data", "pairs.tsv", "--from", alone)
+    assert result.status == 0
+    assert "general     none: gone, the data of the run, is not there; without" in result.out

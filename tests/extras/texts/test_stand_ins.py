@@ -35,22 +35,9 @@ def test_a_number_stands_for_itself_first() -> None:
 
 def test_what_the_model_always_copies_stands_for_itself_first() -> None:
     """But not where the text has it twice: which of the two is where?"""
-    known = find(dictionary_translator())
-
-    def chosen(text: str, attempt: int) -> list[str]:
-        marked = without_signs(Marked(text), ())
-        words = choose(
-            known,
-            marked,
-            attempt,
-            numbers=False,
-            kind_of=lambda item: "copied" if item == "%s" else "new",
-        )
-        return [each.source for each in words]
-
-    assert [chosen("Open %s", attempt) for attempt in range(2)] == [["%s"], ["Tom"]]
-    assert chosen("Open {name}", 0) == ["Tom"]
-    assert "%s" not in chosen("Open %s and %s", 0)
+    assert [chosen("Open %s", attempt, "%s") for attempt in range(2)] == [["%s"], ["Tom"]]
+    assert chosen("Open {name}", 0, "%s") == ["Tom"]
+    assert "%s" not in chosen("Open %s and %s", 0, "%s")
 
 
 def test_more_items_than_the_model_has_names() -> None:
@@ -58,6 +45,13 @@ def test_more_items_than_the_model_has_names() -> None:
     assert chosen("Tom and {b} and {c}", 1) == ["Tom2", "Tom3"]
 
 
-def chosen(text: str, attempt: int) -> list[str]:
+def chosen(text: str, attempt: int, copied: str = "") -> list[str]:
     known, marked = find(dictionary_translator()), without_signs(Marked(text), ())
-    return [each.source for each in choose(known, marked, attempt, numbers=True)]
+    words = choose(
+        known,
+        marked,
+        attempt,
+        numbers=True,
+        kind_of=lambda item: "copied" if item == copied else "new",
+    )
+    return [each.source for each in words]
