@@ -47,11 +47,13 @@ def test_more_items_than_the_model_has_names() -> None:
 
 def chosen(text: str, attempt: int, copied: str = "") -> list[str]:
     known, marked = find(dictionary_translator()), without_signs(Marked(text), ())
-    words = choose(
-        known,
-        marked,
-        attempt,
-        numbers=True,
-        kind_of=lambda item: "copied" if item == copied else "new",
-    )
-    return [each.source for each in words]
+    return [
+        each.source
+        for each in choose(
+            known,
+            marked,
+            attempt,
+            numbers=True,
+            kind_of=lambda item: "copied" if item == copied else "new",
+        )
+    ]

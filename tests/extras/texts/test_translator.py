@@ -377,3 +377,5 @@ def test_words_in_capitals_are_no_names() -> None:
     translator = texts(lambda text: [text.replace("oysters", "clams")])
     translator._kind_of = lambda _: "new"
     assert translator.translate(["THE DOG SEES OYSTERS"])[0].text == "THE DOG SEES CLAMS"
+    translator.src_tokenizer.language = "de"  # writes all nouns so
+    assert translator.translate(["the dog sees Sea-oysters"])[0].text == "the dog sees Sea-clams"
