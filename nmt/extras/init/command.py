@@ -160,10 +160,10 @@ def _start_with_data(
     direction = wanted or languages
     found = measure(SourceConfig(**source), files.by_language(languages), direction)
     name = re.sub(r"[^\w.-]+", "-", folder.resolve().name).lstrip(".-") or "project"
+    general = None
     if run is None or parent is None:
         values, purpose = propose(name, "-".join(direction), source, found), ""
     else:
-        general = None
         if (parent.prepared_folder / MANIFEST).exists():
             general = Path(_seen_from(folder, parent.prepared_folder))
         start = _seen_from(folder, run)
@@ -175,10 +175,10 @@ def _start_with_data(
         f"`nmt init --schema` lists all keys.\n{comment(to_yaml(values))}"
     )
     facts = _facts(files, languages, found, config_from_dict(values), is_guess=wanted is None)
-    if parent is not None and "sources" not in values["data"]:
+    if parent is not None and general is None:
         facts["general"] = (
-            f"none: {parent.prepared_folder}, the data of the run, is not there; without its pairs "
-            "beside yours, the model learns less"
+            f"none: {parent.prepared_folder}, the data of the run, is not there; prepare it again "
+            "to train with its pairs beside yours"
         )
     return facts, {f"{name}.yaml": text}
 

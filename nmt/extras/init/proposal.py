@@ -23,12 +23,11 @@ MIN_PAIRS, MIN_FINE_TUNING = 200, 40
 # Characters of the training data for each subword, so that the data has most of them often enough.
 CHARACTERS_PER_SUBWORD = 50
 MIN_NEW = 3  # times that the pairs must have a token for it to enter the vocabulary
-# Of fine-tuning for these pairs alone, for a number of them up to the first value: the share of
-# general pairs, passes over these; docs/experiments.md has scores. Then: updates, and up to how
-# many pairs need much dropout.
+# Of fine-tuning for a user's own pairs alone, for a number of these up to the first value: the
+# share of general pairs beside them, passes over the own ones; docs/experiments.md has scores.
 MIXTURES = ((5_000, 0.7, 25), (12_000, 0.5, 25), (inf, 0.1, 45))
 MIN_STEPS, MAX_STEPS = 200, 10_000
-MANY = 50_000
+MANY = 50_000  # own pairs up to which much dropout helps
 DROPOUT = {"dropout": 0.5, "src_embedding_dropout": 0.3, "encoder_output_dropout": 0.4}
 
 # For a number of pairs up to the first value: size of the embeddings and of each direction of the

@@ -68,7 +68,7 @@ def choose(
     attempt: int,
     *,
     numbers: bool,
-    kind_of: KindOf | None = None,
+    kind_of: KindOf | None,
 ) -> list[StandIn]:
     """A word for each item; no word of the text begins with it. Other attempts choose other words.
     At first, what the text has once is in its own place if it is a number, or always copied.
@@ -92,9 +92,16 @@ def choose(
     for item in items:
         is_number = numbers and item.kind == "number"
         free = (digits if is_number else names) or names or digits
-        # A name is an item only where the model lost it.
-        is_sign = item.kind == "item" and not item.written[:1].isalpha()
-        is_copied = is_number or (is_sign and kind_of and kind_of(item.written) == "copied")
+        is_copied = (
+            is_number
+            or (
+                item.kind == "item"
+                # A name, which begins with a letter, is an item only because the model lost it.
+                and not item.written[:1].isalpha()
+                and kind_of is not None
+                and kind_of(item.written) == "copied"
+            )
+        )
         if is_copied and attempt == 0 and counts[item.written] == 1:
             chosen.append(StandIn(item.written, item.written))
         elif free:

@@ -48,4 +48,4 @@ def test_the_data_of_the_run_is_gone(
     write_run_config(alone, load_config(run / "config.yaml", ["data.prepared=gone"]))
     result = nmt("init", "x", "--data", "pairs.tsv", "--from", alone)
     assert result.status == 0
-    assert "general     none: gone, the data of the run, is not there; without" in result.out
+    assert "general     none: gone, the data of the run, is not there; prepare it" in result.out

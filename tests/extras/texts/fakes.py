@@ -31,7 +31,7 @@ def tokenizer(language: str) -> Tokenizer:
 KINDS: dict[str, Literal["new", "copied", "other"]] = dict.fromkeys(
     ["Kylie", "Minogue", "GIMP", "McCoy", "Skiers", "Yale", "Export"], "new"
 )
-KINDS["Roosevelt"] = "copied"
+KINDS |= {"Roosevelt": "copied", "%s": "copied"}
 
 
 def kind_of(word: str) -> Literal["new", "copied", "other"]:

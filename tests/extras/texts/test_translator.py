@@ -359,10 +359,10 @@ def test_a_name_that_the_model_loses_is_translated_as_another(
 
     translator = texts(loses)
     translator._kind_of = kind_of
-    lines = ["The dog is in Yale.", "Roosevelt sees the GIMP", "The <b>Yale</b> is in Yale"]
+    lines = ["The dog is in Yale.", "Roosevelt sees the GIMP", "The <b>Yale</b> is in Yale", "A %s"]
     assert [each.text for each in translator.translate(lines)] == lines
     assert read_by(translator)[3:] == [
-        "The dog is in Tom.", "Tom sees the GIMP", "The Tom is in Boston"
+        "A %s", "The dog is in Tom.", "Tom sees the GIMP", "The Tom is in Boston"
     ]  # fmt: skip
     # A term is no name.
     place = "nmt.extras.texts.translator.translate_with_terms"
