@@ -7,13 +7,13 @@ It runs the jobs of scripts/gpu_jobs.py, each in a process of its own, so that a
 one harms no other:
 
 - the tests that need a GPU;
+- `nmt prepare`, `train` and `evaluate`, with all parts of a model for Tatoeba;
 - equality with the CPU: loss, gradient and translations of the same weights, in float32, TF32 and
 bfloat16;
 - training speed of model R (scripts/peers/model-r.yaml) and of a large model (4 layers of 1,024
   units, 32,000 words) in each precision; the share of time in which kernels run, and the share of
   the kernels of cuBLAS and cuDNN;
-- decoders that run step by step (input feeding, Bahdanau): as they are, compiled, and as a CUDA
-graph;
+- decoders that run step by step (input feeding, Bahdanau): as they are, and as a CUDA graph;
 - search with batches of 64 and 512 sentences and beams of 1 and 5;
 - the largest batch that fits into memory.
 

@@ -10,6 +10,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -68,8 +69,7 @@ class Size:
             model and precision.
         matrix: rows and columns of the products that rate the device.
         sentences: batch sizes of search.
-        compiler: of `torch.compile`; "eager" compiles nothing, but takes the same way through the
-            code.
+        commands: updates of the training on the command line.
     """
 
     hidden: int = 1024
@@ -82,7 +82,7 @@ class Size:
     updates: int = 40
     matrix: int = 8192
     sentences: tuple[int, ...] = (64, 512)
-    compiler: str = "inductor"
+    commands: int = 300
 
 
 FULL = Size()
@@ -97,7 +97,7 @@ SMALL = Size(
     updates=3,
     matrix=256,
     sentences=(2, 4),
-    compiler="eager",
+    commands=5,
 )
 
 
@@ -229,6 +229,41 @@ def run_tests(device: torch.device, _size: Size) -> Figures:
     return {"pytest": closing_line}
 
 
+def run_commands(device: torch.device, size: Size) -> Figures:
+    """`nmt prepare`, `train` and `evaluate` with a model that has all that the configurations of
+    Tatoeba have: BLEU on dev, and the minutes of the training.
+    """
+    keys = [
+        "tokenizer.kind=bpe",
+        "tokenizer.size=500",
+        "model.decoder.kind=gnmt",
+        "model.decoder.layers=2",
+        "model.decoder.readout=deep",
+        "model.lexical_words=1000",
+        "training.precision=auto",
+        f"training.max_steps={size.commands}",
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        run = f"{folder}/run"
+        options = [f"--set={key}" for key in (*keys, f"data.prepared={folder}/data")]
+        config, on = ("-c", str(ROOT / "configs/sample.yaml")), ("--device", device.type)
+        _nmt("prepare", *config, *options)
+        start = time.perf_counter()
+        _nmt("train", *config, "-o", run, *on, *options)
+        minutes = (time.perf_counter() - start) / 60
+        scores = json.loads(_nmt("evaluate", run, *on, "--split", "dev", "--json"))["scores"]
+    return {"bleu": scores[0]["score"], "minutes": minutes}
+
+
+def _nmt(*words: str) -> str:
+    """What the command prints. Exits with its error if it fails."""
+    command = [sys.executable, "-m", "nmt", *words]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if ended.returncode != 0:
+        sys.exit(f"nmt {words[0]}: {ended.stderr.strip()}")
+    return ended.stdout
+
+
 def measure_training(device: torch.device, size: Size, *, large: bool, precision: str) -> Figures:
     """The updates of the training loop: tokens per second, peak memory, and where
     the time goes.
@@ -312,7 +347,7 @@ def measure_step_loop(
     backward pass.
 
     Args:
-        form: eager, compiled (torch.compile) or graph (one CUDA graph of both passes).
+        form: eager or graph (one CUDA graph of both passes).
     """
     set_precision("tf32")
     words = size.model_r[1]
@@ -326,9 +361,6 @@ def measure_step_loop(
     def forward() -> Tensor:
         objective: Tensor = loss(batch)[0]
         return objective
-
-    if form == "compiled":
-        forward = torch.compile(forward, backend=size.compiler)
 
     def run() -> None:
         model.zero_grad(set_to_none=False)
@@ -474,6 +506,7 @@ Job = Callable[[torch.device, Size], Figures]
 JOBS: dict[str, Job] = {
     "device": describe,
     "tests": run_tests,
+    "commands": run_commands,
     "equality with the CPU": compare_with_cpu,
     **{
         f"training, {name}, {precision}": partial(
@@ -484,7 +517,7 @@ JOBS: dict[str, Job] = {
     },
     **{
         f"step loop, {name}, {form}": partial(measure_step_loop, decoder=decoder, form=form)
-        for form in ("eager", "graph", "compiled")
+        for form in ("eager", "graph")
         for name, decoder in (("input feeding", INPUT_FEEDING), ("bahdanau", BAHDANAU))
     },
     "decoding, large": partial(measure_decoding, large=True),

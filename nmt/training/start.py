@@ -102,8 +102,9 @@ def start_training(
     if is_first_start and config.model.lexical_bias:
         lexicon = LearnedLexicon.learn(config)
     torch.manual_seed(config.seed)
-    model = build_model(config.prepared_folder, config).to(device)
+    model = build_model(config.prepared_folder, config)
     origins = [*first_weights(model, config, lexicon)] if is_first_start else []
+    model = model.to(device)  # with the lexicon and the weights of a run, which come from the CPU
     training = choose_precision(Training.of(model, corpus, config, world))
     config = training.config
     training.notes = [note for note, _, _ in origins]

@@ -192,8 +192,7 @@ def naive(pairs: list[tuple[int, int]], config: SplitConfig) -> float:
 
 
 def test_the_leak_of_a_naive_split() -> None:
-    apart = [(index, index) for index in range(100)]
-    assert naive(apart, SplitConfig(dev=10, test=10)) == 0
+    assert naive([(index, index) for index in range(100)], SplitConfig(dev=10, test=10)) == 0
     twins = [(index // 2, index) for index in range(1000)]
     assert 0.7 < naive(twins, SplitConfig(dev=50, test=100)) < 1
 

@@ -145,8 +145,7 @@ def test_learns_to_reverse(kind: str) -> None:
         model=model_section, training={"epochs": 100, "max_steps": 400, "learning_rate": rate}
     )
     training = make_training(config, 8000)
-    progress = fit(training, Record(), never)
-    assert progress.finished == "training.max_steps=400 is reached"
+    assert fit(training, Record(), never).finished == "training.max_steps=400 is reached"
     _, held_out = make_corpus(300, seed=2)
     hypotheses = search(training.model.eval(), held_out, DecodingConfig(beam=1))
     exact = np.mean(

@@ -107,8 +107,7 @@ def test_the_start_is_validated_and_stays_the_best_one(
         f"nmt: no update made the model better than its start, {parent}, which stays in use"
     ) in lines
     assert find_checkpoint(run).name == "step-00000000"
-    shown = nmt("runs", "show", run).out
-    assert "best step     0, checkpoints/step-00000000, " in shown
+    assert "best step     0, checkpoints/step-00000000, " in nmt("runs", "show", run).out
     first, *_ = losses = [(event["step"], event["loss"]) for event in validations(run)]
     assert [step for step, _ in losses] == [0, 1, 2]
     assert first[1] == validations(parent)[-1]["loss"]

@@ -23,6 +23,8 @@ from nmt.model.lexical_bias import LexicalBias
 from nmt.run.checkpoint import MODEL_FILE, load_weights, read_tensors
 from nmt.run.folder import build_model, find_checkpoint, load_tokenizers, load_vocabularies
 from nmt.text.vocabulary import EOS
+from nmt.training.distributed import World
+from nmt.training.start import start_training
 from nmt.training.word_alignment import LearnedLexicon, Table, WordAligner
 from tests import toy
 from tests.conftest import Run
@@ -233,8 +235,8 @@ def test_a_word_has_the_subwords_of_its_translation(run: Path) -> None:
 
 def test_the_most_frequent_words_are_kept(run: Path) -> None:
     lexicon = LearnedLexicon.learn(load_config(run / "config.yaml", ["model.lexical_words=3"]))
-    assert lexicon.words is not None
     whole = LearnedLexicon.learn(load_config(run / "config.yaml"))
+    assert lexicon.words is not None
     assert whole.words is not None
     assert len(whole.words.keys) == len({*toy.NOUNS, *toy.VERBS}) + 2  # and "the" and "."
     assert lexicon.words.keys.tolist() == whole.words.keys[:3].tolist()
@@ -244,6 +246,14 @@ def test_the_most_frequent_words_are_kept(run: Path) -> None:
     lexicon.fill(bias)
     rows = bias.rows(torch.tensor([[the, stop], [stop, stop]]))
     assert (rows >= len(src)).all()
+
+
+def test_a_model_has_its_lexicon_before_it_goes_to_a_device(run: Path, tmp_path: Path) -> None:
+    config = load_config(run / "config.yaml", [f"training.start_from={run}"])
+    # As on a GPU, an operation that mixes tensors of two devices fails.
+    meta = torch.device("meta")
+    training = start_training(config, tmp_path / "run", meta, World(), resume=False)
+    assert {tensor.device for tensor in training.model.state_dict().values()} == {meta}
 
 
 def test_an_earlier_lexicon_counts_as_links() -> None:

@@ -82,8 +82,7 @@ def test_adapt(nmt: Run, folder: Path, work: Path) -> None:
     words = ("adapt", "runs/mine", "--with", "our memory.tsv", "--max-loss", 100)
     result = nmt(*words)
     assert "runs/mine is adapted from run; this starts there too" in result.out
-    again = Path("runs/run-our-memory")
-    assert load_run_config(again).training.start_from == Path("run")
+    assert load_run_config(Path("runs/run-our-memory")).training.start_from == Path("run")
     assert weights("runs/run-our-memory") == weights("runs/mine")
     shutil.rmtree("run")
     assert "runs/mine: starts from run, which is missing" in nmt(*words, "-o", "runs/x").err

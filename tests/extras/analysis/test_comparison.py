@@ -152,8 +152,7 @@ def test_sentences_that_neither_system_was_trained_on_are_compared_again() -> No
         section = compared(OTHER_OUTPUTS, own=own, overlap=of_other)
         leaks = section.values["comparison"]["leaks_of_other"]
         assert (leaks["clean"], leaks["differences_without"]) == (n_clean, [])
-    same_data = compared(OTHER_OUTPUTS, own=overlap(1))
-    assert "leaks_of_other" not in same_data.values["comparison"]
+    assert "leaks_of_other" not in compared(OTHER_OUTPUTS, own=overlap(1)).values["comparison"]
 
 
 def test_case_is_ignored_if_one_of_the_systems_writes_lower_case() -> None:

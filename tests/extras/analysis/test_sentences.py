@@ -143,8 +143,7 @@ def test_an_invented_word_is_nowhere_else() -> None:
     """Not in the training data, the source and the reference, whatever the case."""
     outputs = ["Der Hundling schläft.", "Der Hund schläft.", "Der DOGE schläft 12345 mal.", ""]
     text = ["The doge sleeps."] * 4, outputs, [["Der Doge SCHLÄFT."] * 4]
-    counts = {"der": 5, "hund": 1, "mal": 1}
-    assert warnings_of(*text, counts=counts)["inventing"] == [0]
+    assert warnings_of(*text, counts={"der": 5, "hund": 1, "mal": 1})["inventing"] == [0]
     assert warnings_of(*text)["inventing"] == []
 
 

@@ -340,8 +340,7 @@ def test_a_student_learns_the_soft_targets_of_its_teachers(
     assert [teacher["run"] for teacher in teachers] == [str(setting.forward), str(other)]
     again = nmt(*command, "--teacher", other)
     assert f"already written     {tmp_path / 'soft'}" in again.out
-    fewer = nmt(*command)
-    assert "soft: contains other prepared data; --overwrite replaces it" in fewer.err
+    assert "soft: contains other prepared data; --overwrite replaces it" in nmt(*command).err
     assert nmt("runs", "check", tmp_path / "soft").status == 0
     config = tmp_path / "toy.yaml"
     config.write_text(json.dumps(setting.config("en-de", {}).to_dict()), encoding="utf-8")

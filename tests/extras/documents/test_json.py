@@ -112,5 +112,4 @@ def test_any_nesting(value: Any, indent: int | None, is_ascii: bool) -> None:
             return [*map(shape, value)]
         return value.upper() if isinstance(value, str) else value
 
-    result = json.loads(translated("en.json", text))
-    assert shape(result) == shape(value)
+    assert shape(json.loads(translated("en.json", text))) == shape(value)

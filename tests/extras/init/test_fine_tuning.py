@@ -21,8 +21,7 @@ def test_fine_tuning(nmt: Run, run: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert (result.status, result.err) == (0, "")
     assert "the others for training; 70% of the training pairs are of the run\n" in result.out
     config, parent = load_config(Path("x/x.yaml")), load_config(run / "config.yaml")
-    dropouts = (config.model.dropout, config.model.src_embedding_dropout)
-    assert dropouts == (0.5, 0.3)
+    assert (config.model.dropout, config.model.src_embedding_dropout) == (0.5, 0.3)
     rates = {key: getattr(parent.model, key) for key in DROPOUT}
     assert config.model.model_copy(update=rates) == parent.model
     assert config.tokenizer == parent.tokenizer
