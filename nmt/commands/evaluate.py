@@ -323,6 +323,9 @@ def score_system(
     """Translate and score. Also returns the translations, and the probability of the references."""
     metrics, start_time = options.metrics, time.perf_counter()
     translations = system.translator.translate(text.sources or [])
+    if n_known := sum(map(bool, map(system.translator.known, text.sources or []))):
+        reason = "stand in the memory: the scores are higher than for new sentences"
+        print(f"nmt: {n_known:,} of {len(text):,} sentences {reason}", file=sys.stderr)
     facts = {
         **system.facts(),
         "split": options.split if options.sources is None else None,
@@ -344,11 +347,8 @@ def score_system(
     )
     n_tokens = sum(len(pair.token_log_probs) for pair in forced)
     loss = -sum(pair.log_prob for pair in forced) / n_tokens
-    return (
-        Evaluation(system.describe(text), text, outputs, facts, *scores, loss),
-        translations,
-        forced,
-    )
+    evaluation = Evaluation(system.describe(text), text, outputs, facts, *scores, loss)
+    return evaluation, translations, forced
 
 
 def read_text(system: System, options: ScoreOptions) -> EvaluationSet:

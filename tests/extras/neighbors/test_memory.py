@@ -117,7 +117,7 @@ def test_without_similar_pairs_nothing_changes(folder: Path, tmp_path: Path, nmt
 
 
 def test_the_option_is_short_for_keys_and_what_a_user_sets_counts_more(
-    folder: Path, memory: Path, translate: Translate, nmt: Run
+    folder: Path, memory: Path, translate: Translate, nmt: Run, tmp_path: Path
 ) -> None:
     name = json.dumps(str(memory), ensure_ascii=False)
     keys = [f"memory={name}", "pairs=16", "weight=0.8"]
@@ -130,6 +130,9 @@ def test_the_option_is_short_for_keys_and_what_a_user_sets_counts_more(
     result = nmt(*command, *sets[:2])
     message = "nmt: decoding.neighbors.memory needs decoding.neighbors.pairs, such as 16\n"
     assert (result.status, result.err) == (1, message)
+    (file := tmp_path / "two").write_text(f"{SIMILAR}\nThe man.\n", encoding="utf-8")
+    result = nmt("evaluate", folder / "run", "--sources", file, "--references", file, *sets)
+    assert "nmt: 1 of 2 sentences stand in the memory: the scores are higher" in result.err
 
 
 def dictionary_with(pairs: Sequence[Pair]) -> Translator:
