@@ -23,7 +23,7 @@ from nmt.model.lexical_bias import LexicalBias
 from nmt.run.checkpoint import MODEL_FILE, load_weights, read_tensors
 from nmt.run.folder import build_model, find_checkpoint, load_tokenizers, load_vocabularies
 from nmt.text.vocabulary import EOS
-from nmt.training.distributed import World
+from nmt.training.loop import SINGLE_PROCESS
 from nmt.training.start import start_training
 from nmt.training.word_alignment import LearnedLexicon, Table, WordAligner
 from tests import toy
@@ -252,7 +252,7 @@ def test_a_model_has_its_lexicon_before_it_goes_to_a_device(run: Path, tmp_path:
     config = load_config(run / "config.yaml", [f"training.start_from={run}"])
     # As on a GPU, an operation that mixes tensors of two devices fails.
     meta = torch.device("meta")
-    training = start_training(config, tmp_path / "run", meta, World(), resume=False)
+    training = start_training(config, tmp_path / "run", meta, SINGLE_PROCESS, resume=False)
     assert {tensor.device for tensor in training.model.state_dict().values()} == {meta}
 
 
