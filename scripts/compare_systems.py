@@ -60,14 +60,15 @@ def measure(config: Config, folder: Path) -> dict[str, Any]:
         file = folder / f"{config.name}.yaml"
         write_text(file, dump(config))
         run = folder / config.name
-        _nmt("train", "-c", str(file), "-o", str(run), "--resume")
-        evaluation = json.loads(_nmt("evaluate", str(run), "--split", "test", "--json"))
+        run_nmt("train", "-c", str(file), "-o", str(run), "--resume")
+        evaluation = json.loads(run_nmt("evaluate", str(run), "--split", "test", "--json"))
         write_text(results, json.dumps(_figures(config, run, evaluation), indent=2))
     figures: dict[str, Any] = json.loads(results.read_text(encoding="utf-8"))
     return figures
 
 
-def _nmt(*arguments: str) -> str:
+def run_nmt(*arguments: str) -> str:
+    """What the command prints; its messages go to the terminal. Raises: SystemExit if it fails."""
     result = subprocess.run(
         [sys.executable, "-m", "nmt", *arguments],
         cwd=ROOT,

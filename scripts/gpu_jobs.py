@@ -41,6 +41,7 @@ from nmt.text.vocabulary import SPECIALS
 from nmt.training.dry_run import find_batch_size
 from nmt.training.loop import Training, train_step
 from nmt.training.loss import Loss
+from scripts.compare_systems import run_nmt
 
 Figures = dict[str, Any]
 
@@ -247,21 +248,12 @@ def run_commands(device: torch.device, size: Size) -> Figures:
         run = f"{folder}/run"
         options = [f"--set={key}" for key in (*keys, f"data.prepared={folder}/data")]
         config, on = ("-c", str(ROOT / "configs/sample.yaml")), ("--device", device.type)
-        _nmt("prepare", *config, *options)
+        run_nmt("prepare", *config, *options)
         start = time.perf_counter()
-        _nmt("train", *config, "-o", run, *on, *options)
+        run_nmt("train", *config, "-o", run, *on, *options)
         minutes = (time.perf_counter() - start) / 60
-        scores = json.loads(_nmt("evaluate", run, *on, "--split", "dev", "--json"))["scores"]
+        scores = json.loads(run_nmt("evaluate", run, *on, "--split", "dev", "--json"))["scores"]
     return {"bleu": scores[0]["score"], "minutes": minutes}
-
-
-def _nmt(*words: str) -> str:
-    """What the command prints. Exits with its error if it fails."""
-    command = [sys.executable, "-m", "nmt", *words]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if ended.returncode != 0:
-        sys.exit(f"nmt {words[0]}: {ended.stderr.strip()}")
-    return ended.stdout
 
 
 def measure_training(device: torch.device, size: Size, *, large: bool, precision: str) -> Figures:
