@@ -40,8 +40,7 @@ def sentence_key(text: str) -> str:
     """Equal for sentences that count as the same: their letters and digits, without case."""
     folded = text.casefold()
     is_simple = folded.isascii() or max(folded, default="") < FIRST_VOWEL_SIGN
-    pattern = _FASTER if is_simple else _NOT_LETTER_OR_DIGIT
-    return pattern.sub("", folded) or text
+    return (_FASTER if is_simple else _NOT_LETTER_OR_DIGIT).sub("", folded) or text
 
 
 def fingerprint(text: str) -> bytes:

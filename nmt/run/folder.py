@@ -203,7 +203,8 @@ def find_run(folder: Path | None) -> Path:
 
 
 def load_run_config(folder: Path, overrides: Sequence[str] = ()) -> Config:
-    """The configuration of a run, with overrides `decoding.key=value`, and no others.
+    """The configuration of a run, with overrides `decoding.key=value`, and no others. The prepared
+    folder and the run that it starts from are named as seen from here.
 
     Raises:
         CheckpointError: a newer version of nmt made the run.
@@ -221,7 +222,20 @@ def load_run_config(folder: Path, overrides: Sequence[str] = ()) -> Config:
         refuse_newer_format(folder, version, FORMAT_VERSION)
     config = load_config(folder / CONFIG_FILE, overrides)
     warn_if_changed(folder / CONFIG_FILE)
-    return config
+    data, training = config.data, config.training
+    if (prepared := _beside(folder, config.prepared_folder)) is not None:
+        data = data.model_copy(update={"prepared": prepared})
+    if training.start_from and (parent := _beside(folder, training.start_from)) is not None:
+        training = training.model_copy(update={"start_from": parent})
+    return config.model_copy(update={"data": data, "training": training})
+
+
+def _beside(run: Path, folder: Path) -> Path | None:
+    """The folder that the training of a run in runs/ named `folder`, if it was started in another
+    folder than this one, and there is none of that name here.
+    """
+    there = run.resolve().parent.parent / folder
+    return there if there.exists() and not folder.exists() else None
 
 
 def ancestors(folder: Path) -> Iterator[Path]:

@@ -9,7 +9,7 @@ import yaml
 
 from nmt.errors import TrainingError
 from nmt.files import read_json, write_json
-from nmt.run.folder import find_run, lock_run
+from nmt.run.folder import ancestors, find_run, lock_run
 from tests import toy
 from tests.conftest import Run
 
@@ -109,3 +109,21 @@ def test_training_resumes_after_its_data_moved(
     assert nmt("prepare", "-c", path, "--overwrite", "-q").status == 0
     refused = nmt("train", "-c", path, "-o", run, "--resume")
     assert f"{tmp_path / 'elsewhere'}: is not the data that {run} was trained on" in refused.err
+
+
+def test_a_run_finds_what_its_training_named_from_another_folder(
+    nmt: Run, folder: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "project"
+    shutil.copytree(folder / "prepared", project / "data/prepared/toy")
+    for name, parent in (("first", None), ("second", "runs/first")):
+        copy = Path(shutil.copytree(run, project / "runs" / name))
+        config = yaml.safe_load((copy / "config.yaml").read_text(encoding="utf-8"))
+        config["data"]["prepared"] = "data/prepared/toy"
+        config["training"]["start_from"] = parent
+        (copy / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    for here in (project / "mine", project):
+        here.mkdir(exist_ok=True)
+        monkeypatch.chdir(here)
+        assert nmt("evaluate", os.path.relpath(copy)).status == 0
+        assert next(ancestors(copy)).samefile(project / "runs/first")

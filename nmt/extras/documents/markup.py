@@ -63,8 +63,9 @@ class Tag:
     @property
     def values(self) -> dict[str, str]:
         """The attributes."""
-        found = ATTRIBUTE.finditer(self.attributes)
-        return {each[1]: unescape(each[2].strip("\"'")) for each in found}
+        return {
+            each[1]: unescape(each[2].strip("\"'")) for each in ATTRIBUTE.finditer(self.attributes)
+        }
 
     def inherits(self, name: str, value: str) -> bool:
         """Whether the nearest attribute `name`, its own or of an element around it, has a value."""

@@ -45,8 +45,7 @@ def open_jsonl(config: SourceConfig, files: Files, languages: Languages) -> list
 
 def _is_array(path: Path, member: str | None) -> bool:
     first = next(read_blocks(path, member), b"")
-    text = first.decode(json.detect_encoding(first), "replace")
-    return text.lstrip().startswith("[")
+    return first.decode(json.detect_encoding(first), "replace").lstrip().startswith("[")
 
 
 def open_parquet(config: SourceConfig, files: Files, languages: Languages) -> list[PairSource]:

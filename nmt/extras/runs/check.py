@@ -106,8 +106,7 @@ def _parts_of_data(folder: Path) -> Iterator[Part]:
     yield "sizes", partial(check_files, folder, manifest)
     yield "contents", partial(_check_content, folder, manifest)
     yield "vocabularies", partial(load_vocabularies, folder)
-    config = prepared_config(folder, manifest)
-    yield "tokenizers", partial(load_tokenizers, folder, config)
+    yield "tokenizers", partial(load_tokenizers, folder, prepared_config(folder, manifest))
     for split in SPLITS:
         yield f"{split} data", partial(Corpus.load, folder, split)
     for split, side in product(("dev", "test"), SIDES):

@@ -140,8 +140,7 @@ def uses_neighbors(run: Path) -> bool:
     """Whether the configuration of the run needs `neighbors.tsv`, which has sentences of the data;
     no other copy gets the file.
     """
-    decoding = load_run_config(run).decoding.model_dump()
-    return bool(decoding.get("neighbors", {}).get("pairs"))
+    return bool(load_run_config(run).decoding.model_dump().get("neighbors", {}).get("pairs"))
 
 
 def run_files(run: Path) -> list[Path]:
