@@ -223,16 +223,16 @@ def load_run_config(folder: Path, overrides: Sequence[str] = ()) -> Config:
     config = load_config(folder / CONFIG_FILE, overrides)
     warn_if_changed(folder / CONFIG_FILE)
     data, training = config.data, config.training
-    if (prepared := _beside(folder, config.prepared_folder)) is not None:
+    if prepared := _beside(folder, config.prepared_folder):
         data = data.model_copy(update={"prepared": prepared})
-    if training.start_from and (parent := _beside(folder, training.start_from)) is not None:
+    if training.start_from and (parent := _beside(folder, training.start_from)):
         training = training.model_copy(update={"start_from": parent})
     return config.model_copy(update={"data": data, "training": training})
 
 
 def _beside(run: Path, folder: Path) -> Path | None:
-    """The folder that the training of a run in runs/ named `folder`, if it was started in another
-    folder than this one, and there is none of that name here.
+    """What `folder` means where the training of `run` was started, in the folder around runs/; None
+    if it exists here, or not there either.
     """
     there = run.resolve().parent.parent / folder
     return there if there.exists() and not folder.exists() else None
