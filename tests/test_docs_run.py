@@ -27,9 +27,9 @@ pytestmark = pytest.mark.slow
 
 RUNS = (
     "tatoeba tatoeba-large multi30k-more/students/backward-1 sample a b s1 s2 s3 new m none "
-    "attention en-de mine"
+    "attention en-de mine own-more"
 )
-OPPOSITE_RUNS = "tatoeba-de-en multi30k-more/students/forward-1"
+OPPOSITE_RUNS = "tatoeba-de-en multi30k-more/students/forward-1 ../../back/runs/back"
 # The tests run these, but not the commands that train or download.
 RUNNABLE = (
     r"nmt (?:adapt|translate|analyze|evaluate|export|lexicon|neighbors|runs|share bundle|init) "
