@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 RUNS = (
     "tatoeba tatoeba-large multi30k-more/students/backward-1 sample a b s1 s2 s3 new m none "
-    "attention en-de mine own-more"
+    "attention en-de mine mine-more own-more"
 )
 OPPOSITE_RUNS = "tatoeba-de-en multi30k-more/students/forward-1 ../../back/runs/back"
 # The tests run these, but not the commands that train or download.
