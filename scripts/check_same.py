@@ -3,8 +3,8 @@
     python scripts/check_same.py --record FILE [--tree FOLDER] [--only TEXT] [-o FOLDER]
     python scripts/check_same.py --against FILE [--tree FOLDER] [--only TEXT] [-o FOLDER]
 
-It runs the commands of check_same.yaml, with one thread and on a part of the sample data, and reads
-what they write: hashes of prepared data, weights, optimizers, translations and ONNX graphs, and the
+It runs the commands of check_same.yaml, with one thread, on a part of the sample data and on texts
+made from check_same_texts.yaml, and reads what they write: hashes of prepared data, weights, optimizers, translations and ONNX graphs, and the
 figures of `nmt evaluate`. It imports nothing of nmt, so it can also run a version whose modules lie
 elsewhere. Record and compare on the same machine: other processors round differently.
 """
@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = {"train": (0, 600), "dev": (600, 700), "test": (700, 760)}  # lines of the sample
+TEXTS = Path(__file__).with_name("check_same_texts.yaml")
 SHRINK = 4  # sizes of models, batches and subword vocabularies are divided by this
 WRITTEN = ("*.onnx", "lexicon.tsv", "neighbors.tsv", "checkpoints/*/*.safetensors")
 CHANGING = ("seconds", "tokens_per_second", "version", "code", "config_sha256")  # ends of keys
@@ -63,7 +65,8 @@ class Trials:
         if kind == "translate":
             options = self.table[kind][name]
             file = "pairs.tsv" if "--score" in options else "data/words/dev.src.txt"
-            yield "stdout", sha256(self.run(f"translate --file {file} {options}"))
+            named = "" if "--file" in options else f"--file {file} "
+            yield "stdout", sha256(self.run(f"translate {named}{options}"))
         elif kind == "evaluate":
             yield from flatten(json.loads(self.run(self.table[kind][name])))
         else:
@@ -132,12 +135,36 @@ def write_inputs(lines: Sequence[str], folder: Path) -> None:
     (folder / "pairs.tsv").write_text(pairs, "utf-8")
     (folder / "table.tsv").write_text(f"shuffled\tsorted\n{pairs}", "utf-8")
     (folder / "alignments.txt").write_text("0-0\n" * 100, "utf-8")
+    sentences = [line.split("\t")[0] for line in lines[PARTS["dev"][0] : PARTS["test"][1]]]
+    write_texts(sentences, pairs.splitlines()[: PARTS["train"][1] : 2], folder)
     for name, (start, end) in PARTS.items():
         columns = zip(*(line.rstrip("\n").split("\t") for line in lines[start:end]), strict=True)
         for language, column in zip(("en", "de"), columns, strict=True):
             text = "".join(f"{sentence}\n" for sentence in column)
             (folder / f"{name}.{language}").write_text(text, "utf-8")
             (folder / f"{name}.{language}.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+def write_texts(sentences: Sequence[str], pairs: Sequence[str], folder: Path) -> None:
+    """Write 200 lines that are more than sentences, a glossary, a memory, and a document of each
+    format.
+    """
+    n, texts = len(sentences), yaml.safe_load(TEXTS.read_text("utf-8"))
+    rows = [sentences[i % n : i % n + 3] or sentences[:3] for i in range(200)]
+    forms = [*texts["lines"]]
+    lines = [forms[i % len(forms)].format(*row, *row, *row) for i, row in enumerate(rows)]
+    upper = [line.upper() if i % 9 == 4 else line for i, line in enumerate(lines)]
+    (folder / "texts.txt").write_text("".join(f"{line}\n" for line in upper), "utf-8")
+    (folder / "terms.tsv").write_text(texts["terms"], "utf-8")
+    (folder / "memory.tsv").write_text("\n".join([*pairs, ""]), "utf-8")
+    for name, form in texts["documents"].items():
+        text = form
+        for i in range(8):
+            text = text.replace(f"<<{i}>>", sentences[7 * i])
+        (folder / name).write_text(text, "utf-8")
+    with zipfile.ZipFile(folder / "text.docx", "w") as archive:
+        for name, form in texts["docx"].items():
+            archive.writestr(zipfile.ZipInfo(name), form.replace("<<0>>", sentences[3]))
 
 
 def smaller(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
