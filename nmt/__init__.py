@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["__version__", "load", "prepare", "train"]
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 
 def prepare(

@@ -40,7 +40,7 @@ COMMANDS = {
         "Translate sentences, a file or stdin. Prints one line for each line of input. With "
         "--score, scores given translations.",
         "nmt.commands.translate:command",
-        work="nmt.commands.translate_lines:output_lines",
+        work="nmt.texts.load:load_text_translator",
     ),
     "evaluate": Command(
         "Results",

@@ -43,6 +43,29 @@ class DataError(NmtError):
     """Input data, or a prepared data folder, is missing or unusable."""
 
 
+class FormatError(DataError):
+    """A file is not what its format asks for: "line 3: ..."."""
+
+
+class TextError(DataError):
+    """One of several texts is unusable.
+
+    Attributes:
+        index: of the text, from 0. reason: what is wrong with it, and what to do.
+    """
+
+    def __init__(self, index: int, reason: str) -> None:
+        self.index, self.reason = index, reason
+        super().__init__(f"text {index + 1} {reason}")
+
+
+class TooLargeError(TextError):
+    """A single text does not fit into memory."""
+
+    def __init__(self, index: int, advice: str) -> None:
+        super().__init__(index, f"does not fit into memory, even alone; {advice}")
+
+
 class CheckpointError(NmtError):
     """A run folder or a checkpoint is missing or unusable."""
 

@@ -25,7 +25,7 @@ class Part:
     """A row of a table: a class or function by its place, imported on use.
 
     Args:
-        place: "module:object"; "" for a name that is nothing but its traits.
+        place: "module:object"; "" for a row that is nothing but its traits.
         traits: what rules and messages must know of it without importing it.
     """
 
@@ -39,6 +39,10 @@ class Part:
     def trait(self, name: str) -> Any:
         """Its value; None if the part does not have it."""
         return self.traits.get(name)
+
+    def with_traits_of(self, other: "Part") -> "Part":
+        """The row that two extras give a table together, each what it knows of it."""
+        return Part(self.place or other.place, **self.traits | other.traits)
 
 
 @dataclass(frozen=True)
@@ -72,21 +76,15 @@ class Extra:
         rows: by table of nmt/config/parts.py, further rows.
         rules: `rules(config)` yields a `Problem` for each rule between keys that is broken.
         wrap: `wrap(members, run, config)` returns the models that take the place of the members.
-        translator: `translator(translator)` returns what takes its place.
         rank: `rank(config, device)` returns a function from translations to translations, or None.
-        words: `words(run, config)` returns translations of words for <unk>, or None.
-        confidence: `confidence(run, config)` returns a function from a translation to the
-            probability that it is good, or None. For both, the run must have all `run_files`.
+        memory: `memory(translator)` returns a `nmt.texts.translator.Memory`, or None.
         archive: `opened(path)` opens a file that holds a run, and yields the run's folder.
         listener: `listener(folder, config, step)` returns a function, or None. The training calls
             the function with each event.
-        start: `start(model, config)` sets first weights. It returns lines for the user.
-        translate: a dataclass with further options of `nmt translate` and `nmt translate-files`,
-            see `nmt.commands.translate.Extension`.
-        files: `files(run)` yields the further files of a run: for each, its name and a function
-            that reads it.
-        run_files: names of the files that the extra writes into a run and that translating reads.
+        files: what the extra writes into a run and translating reads: the name of each file, and
+            the place of `read(path)`, which raises an error for a damaged one.
         install: the optional dependencies of the extra: "serve" for `pip install 'nmt[serve]'`.
+        needs: the other extras that it imports.
     """
 
     commands: Mapping[str, Command] = field(default_factory=dict)
@@ -94,17 +92,13 @@ class Extra:
     rows: Mapping[str, Mapping[str, Part]] = field(default_factory=dict)
     rules: str | None = None
     wrap: str | None = None
-    translator: str | None = None
     rank: str | None = None
-    words: str | None = None
-    confidence: str | None = None
+    memory: str | None = None
     archive: str | None = None
     listener: str | None = None
-    start: str | None = None
-    translate: str | None = None
-    files: str | None = None
-    run_files: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
     install: str | None = None
+    needs: tuple[str, ...] = ()
 
 
 @cache
@@ -142,7 +136,11 @@ def import_object(place: str) -> Any:
     try:
         return getattr(import_module(module), name)
     except ModuleNotFoundError as error:
-        library = (error.name or "").partition(".")[0]
+        missing = error.name or ""
+        if missing.startswith(f"{FOLDER}."):  # deleted
+            name = missing.removeprefix(f"{FOLDER}.").partition(".")[0]
+            raise NmtError(f"needs the extra {name}, which is not in {FOLDER}") from None
+        library = missing.partition(".")[0]
         extra = extras().get(module.removeprefix(f"{FOLDER}.").partition(".")[0])
         if extra is None or extra.install is None or library == "nmt":
             raise

@@ -4,9 +4,10 @@
     python scripts/check_same.py --against FILE [--tree FOLDER] [--only TEXT] [-o FOLDER]
 
 It runs the commands of check_same.yaml, with one thread, on a part of the sample data and on texts
-made from check_same_texts.yaml, and reads what they write: hashes of prepared data, weights, optimizers, translations and ONNX graphs, and the
-figures of `nmt evaluate`. It imports nothing of nmt, so it can also run a version whose modules lie
-elsewhere. Record and compare on the same machine: other processors round differently.
+made from check_same_texts.yaml. It reads what they write: hashes of prepared data, weights,
+optimizers, translations and ONNX graphs, and the figures of `nmt evaluate`. It imports nothing of
+nmt, so it can also run a version whose modules lie elsewhere. Record and compare on the same
+machine: other processors round differently.
 """
 
 import argparse

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.data.corpus import read_sentences
-from nmt.decoding.translator import Translation
+from nmt.decoding.translation import Translation
 from nmt.errors import NmtError
 from nmt.run.folder import check_same_data, load_run_config
 from nmt.run.load import load_translator

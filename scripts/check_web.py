@@ -35,7 +35,7 @@ from nmt.extras.export.program import Weights
 from nmt.extras.export.web_page import write_web
 from nmt.run.folder import check_same_data, load_run_config
 from nmt.run.load import find_run_and_checkpoint, load_translator
-from nmt.text.sentences import n_sentences
+from nmt.texts.sentences import n_sentences
 
 WEIGHTS: tuple[Weights, ...] = ("float32", "int8")
 LENGTHS, N_TIMED = (6, 12, 20), 10  # words; sentences of each length

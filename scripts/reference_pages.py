@@ -24,7 +24,7 @@ from nmt import errors
 from nmt.cli import all_commands, app
 from nmt.config.schema import PATTERN_TEXTS, Config
 from nmt.config.section import named_sections_of, section_of
-from nmt.decoding.warnings import DESCRIPTIONS
+from nmt.texts.warnings import DESCRIPTIONS
 
 PACKAGE = Path(__file__).resolve().parent.parent / "nmt"
 TYPES = {

@@ -30,10 +30,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from nmt.data.corpus import Corpus, read_sentences
 from nmt.decoding.translator import Translator
 from nmt.evaluation.scores import bleu
-from nmt.extras.texts.glossary import Glossary
-from nmt.extras.texts.translator import TextTranslator
 from nmt.run.folder import find_run, load_run_config
 from nmt.run.load import load_translator
+from nmt.texts.glossary import Glossary
+from nmt.texts.translator import TextTranslator
 
 ITEMS = (
     "{name}", "%s", "%(user)s", "{{ user }}", "{0}", "https://example.org/a?b=1&c=2",
@@ -71,14 +71,16 @@ class Measurement:
         self.config = load_run_config(run)
         self.prepared = data or self.config.prepared_folder
         self.sentences: Translator = load_translator(run, device="cpu")
-        self.texts = TextTranslator.of(self.sentences)
+        self.texts = TextTranslator(self.sentences)
         sources, references = (
             read_sentences(self.prepared, "test", side) for side in ("src", "tgt")
         )
         self.pairs: Pairs = [*zip(sources, references, strict=True)]
         self.texts.translate(sources[:64])  # sets up
 
-    def translate(self, translator: Translator, texts: Sequence[str]) -> tuple[list[str], float]:
+    def translate(
+        self, translator: Translator | TextTranslator, texts: Sequence[str]
+    ) -> tuple[list[str], float]:
         """The translations, and CPU seconds."""
         start = time.process_time()
         outputs = [translation.text for translation in translator.translate(texts)]
@@ -241,7 +243,7 @@ class Measurement:
         outputs: list[str] = []
         seconds = 0.0
         for source, _, word, term in rows:  # each with a glossary of its own
-            translator = TextTranslator.of(self.sentences, glossary=Glossary.of({word: term}))
+            translator = self.texts.with_glossary(Glossary.of({word: term}))
             texts, used = self.translate(translator, [source])
             outputs, seconds = outputs + texts, seconds + used
         _, alone = self._one_by_one([source for source, *_ in rows])

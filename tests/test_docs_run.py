@@ -18,7 +18,7 @@ import pytest
 
 from nmt.config.yaml_text import dump
 from nmt.extras.adapt import adaptation
-from nmt.extras.texts import calibrate
+from nmt.training import calibrate
 from tests import toy
 from tests.conftest import Run
 from tests.documentation import COMMANDS, ROOT, blocks_of, text_of

@@ -8,27 +8,20 @@ from pathlib import Path
 
 import pytest
 
+from nmt.plugins import extras
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "nmt"
 
 # Imports go left only, and freely within a folder. No file of the core imports an extra.
 LAYERS = (
     "errors < plugins < bars < cores < files < lines < config < device < text < report < data < "
-    "model < evaluation < decoding < run < training < commands < cli < extras"
+    "model < evaluation < decoding < run < texts < training < commands < cli < extras"
 )
 LEVEL = {part: level for level, part in enumerate([*LAYERS.split(" < "), "__main__"])}
 
 # The extras whose files another extra may import.
-NEEDS = {
-    "adapt": {"init", "texts"},
-    "check": {"documents", "texts"},
-    "documents": {"texts"},
-    "export": {"lexicon", "texts"},
-    "formats": {"documents"},
-    "neighbors": {"init"},
-    "serve": {"analysis", "documents", "init", "ranking", "texts"},
-    "share": {"runs"},
-}
+NEEDS = {name: extra.needs for name, extra in extras().items()}
 
 # These modules do not import torch, so that they load quickly. In data, only the batches make
 # tensors of ids.

@@ -25,7 +25,7 @@ from nmt.commands.options import (
 )
 from nmt.config.schema import TokenizerConfig
 from nmt.decoding.forced import ScoredPair, score_pairs
-from nmt.decoding.translator import Translation
+from nmt.decoding.translation import Translation
 from nmt.errors import DataError, NmtError
 from nmt.evaluation.results import (
     Evaluation,
@@ -52,6 +52,7 @@ from nmt.run.journal import Journal
 from nmt.run.leaks import check_rankers
 from nmt.run.load import opened
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
+from nmt.texts.load import find_memory
 
 N_RESAMPLES = 1000  # of the bootstrap, for the confidence intervals
 # Of the results, for the history.
@@ -323,7 +324,8 @@ def score_system(
     """Translate and score. Also returns the translations, and the probability of the references."""
     metrics, start_time = options.metrics, time.perf_counter()
     translations = system.translator.translate(text.sources or [])
-    if n_known := sum(map(bool, map(system.translator.known, text.sources or []))):
+    memory = find_memory(system.translator, system.config)
+    if memory and (n_known := sum(memory.exact(each) is not None for each in text.sources or [])):
         reason = "stand in the memory: the scores are higher than for new sentences"
         print(f"nmt: {n_known:,} of {len(text):,} sentences {reason}", file=sys.stderr)
     facts = {

@@ -1,22 +1,18 @@
-"""Options that several commands share, and how a command takes its options as one dataclass."""
+"""The types of options that several commands share."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from inspect import Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from nmt.config.parts import DeviceName
 
 if TYPE_CHECKING:
-    from nmt.decoding.translator import Translator
-
-NO_SEARCH = (
-    "--score does not search; remove --n-best, --prefix, --align, --threshold and --attention"
-)
+    pass
 
 ConfigOption = Annotated[
     Path, typer.Option("--config", "-c", help="The configuration: a YAML file.", metavar="FILE")
@@ -49,6 +45,51 @@ DeviceOption = Annotated[
         "--device", help="Where to compute; auto: the first available of cuda, mps and cpu."
     ),
 ]
+RunsOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--run",
+        help="Run folder or bundle; several translate together as an ensemble. Default: the newest "
+        "in runs/.",
+        metavar="RUN",
+    ),
+]
+MemoryOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--memory",
+        help="Translate as the pairs of this file: TMX, table, PO, ... (as for nmt init).",
+        metavar="FILE",
+    ),
+]
+GlossaryOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--glossary",
+        help="Translate terms as this file says: in each line a term, a tab, its translation.",
+        metavar="FILE",
+    ),
+]
+NoSplitOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-split", help="Translate each line as one sentence, and ALL CAPITALS as they are."
+    ),
+]
+NoProtectOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-protect", help="Leave placeholders, tags, addresses and numbers to the model."
+    ),
+]
+KeepOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--keep",
+        help="Keep what this regular expression finds, too; may be repeated.",
+        metavar="REGEX",
+    ),
+]
 RunArgument = Annotated[
     Path | None, typer.Argument(help="Run folder. Default: the newest in runs/.", metavar="RUN")
 ]
@@ -66,6 +107,45 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only results and errors.")]
 
 CommandT = TypeVar("CommandT", bound=Callable[..., None])
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What to print or draw of each translation: an option each."""
+
+    n_best: int = 1
+    prefix: str | None = None
+    align: bool = False
+    threshold: float | None = None
+    score: bool = False
+    attention: Path | None = None
+    as_json: bool = False
+
+    @property
+    def options(self) -> list[str]:
+        """Those that are given; each needs a line for each sentence."""
+        given = {
+            "--json": self.as_json,
+            "--n-best": self.n_best > 1,
+            "--align": self.align,
+            "--threshold": self.threshold is not None,
+            "--prefix": self.prefix is not None,
+            "--score": self.score,
+            "--attention": self.attention is not None,
+        }
+        return [name for name, is_given in given.items() if is_given]
+
+    def check(self) -> None:
+        """Raises: typer.BadParameter if options do not go together."""
+        others = [name for name in self.options if name not in ("--score", "--json")]
+        if self.score and others:
+            raise typer.BadParameter(f"--score does not search; remove {', '.join(others)}")
+        if self.threshold is not None and not (self.align or self.as_json):
+            raise typer.BadParameter("--threshold needs --align or --json")
+        if self.align and self.n_best > 1:
+            raise typer.BadParameter("--align prints one alignment per sentence; remove --n-best")
+        if self.align and self.as_json:
+            raise typer.BadParameter("--json contains the alignment already; remove --align")
 
 
 def decoding_overrides(set_: Sequence[str] | None, beam: int | None) -> list[str]:
@@ -97,141 +177,3 @@ def instances(dataclasses: Sequence[type], values: Mapping[str, Any]) -> list[An
 def to_json(value: Any) -> str:
     """JSON for people and programs: indented, in UTF-8."""
     return json.dumps(value, indent=2, ensure_ascii=False)
-
-
-@dataclass(frozen=True)
-class OutputOptions:
-    """With which runs to translate a file, and what to print."""
-
-    run: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--run",
-            help="Run folder or bundle; several translate together as an ensemble. Default: the "
-            "newest in runs/.",
-            metavar="RUN",
-        ),
-    ] = None
-    file: Annotated[
-        Path | None,
-        typer.Option("--file", help="File with one sentence per line; - is stdin.", metavar="FILE"),
-    ] = None
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o", "--output", help="Write to this file instead of stdout.", metavar="FILE"
-        ),
-    ] = None
-    beam: BeamOption = None
-    set_: DecodingOption = None
-    n_best: Annotated[
-        int,
-        typer.Option(
-            "--n-best",
-            min=1,
-            max=10_000,
-            help="Print the N best translations: number ||| text ||| score.",
-            metavar="N",
-        ),
-    ] = 1
-    prefix: Annotated[
-        str | None,
-        typer.Option("--prefix", help="Begin each translation with this text.", metavar="TEXT"),
-    ] = None
-    align: Annotated[
-        bool,
-        typer.Option(
-            "--align",
-            help="Print the word alignment instead of the text: source-target pairs such as "
-            "0-0 1-2.",
-        ),
-    ] = False
-    threshold: Annotated[
-        float | None,
-        typer.Option(
-            "--threshold",
-            min=0,
-            max=1,
-            metavar="WEIGHT",
-            help="With --align or --json: all pairs with at least this attention, not only the "
-            "best for each target word.",
-        ),
-    ] = None
-    score: Annotated[
-        bool,
-        typer.Option(
-            "--score",
-            help="Score given translations (each line: source, tab, translation): "
-            "log-probability, tokens, perplexity.",
-        ),
-    ] = False
-    as_json: JsonOption = False
-    device: DeviceOption = "auto"
-
-    @property
-    def overrides(self) -> list[str]:
-        """`decoding.key=value` each."""
-        return decoding_overrides(self.set_, self.beam)
-
-    def check(self) -> None:
-        """Raises: typer.BadParameter if options do not go together."""
-        searches = self.n_best > 1 or self.prefix is not None or self.align
-        if self.score and (searches or self.threshold is not None):
-            raise typer.BadParameter(NO_SEARCH)
-        if self.threshold is not None and not (self.align or self.as_json):
-            raise typer.BadParameter("--threshold needs --align or --json")
-        if self.align and self.n_best > 1:
-            raise typer.BadParameter("--align prints one alignment per sentence; remove --n-best")
-        if self.align and self.as_json:
-            raise typer.BadParameter("--json contains the alignment already; remove --align")
-
-
-@dataclass(frozen=True)
-class TranslateOptions(OutputOptions):
-    """What to translate, and also to draw."""
-
-    sentences: Annotated[
-        list[str] | None, typer.Argument(help="Sentences, each in quotes.", metavar="SENTENCE")
-    ] = None
-    attention: Annotated[
-        Path | None,
-        typer.Option(
-            "--attention",
-            help="Draw the attention of one sentence (.png, .svg, .pdf) or of all (.html).",
-            metavar="FILE",
-        ),
-    ] = None
-
-    def check(self) -> None:
-        if self.score and self.attention is not None:
-            raise typer.BadParameter(NO_SEARCH)
-        if self.sentences and self.file is not None:
-            raise typer.BadParameter("give sentences or --file, not both")
-        super().check()
-
-
-class Document(Protocol):
-    """A file that is not read line by line."""
-
-    def translated(self, translator: "Translator") -> Iterator[bytes]:
-        """The file with translated texts, in pieces."""
-
-
-class Extension:
-    """What an extra adds to the translation of texts: a dataclass, whose fields are options."""
-
-    @property
-    def overrides(self) -> Sequence[str]:
-        """`decoding.key=value` each; those of the user count more."""
-        return ()
-
-    def check(self, options: OutputOptions) -> None:
-        """Raises: typer.BadParameter if options do not go together."""
-
-    def open(self, options: OutputOptions) -> Document | None:
-        """The document that the options name; None: texts are lines. Raises: DataError."""
-        return None
-
-    def wrap(self, translator: "Translator") -> "Translator":
-        """What translates in place of `translator`. Raises: DataError."""
-        return translator

@@ -1,89 +1,341 @@
-"""`nmt translate`: translates sentences, one output line per input line; or scores given
-translations.
-"""
+"""`nmt translate`: translates sentences, lines or a document; or scores given translations."""
 
+import json
 import os
+import re
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import reduce
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from nmt.commands.options import (
-    Extension,
-    OutputOptions,
-    TranslateOptions,
-    instances,
-    options_from,
+import typer
+
+from nmt.commands.inputs import (
+    LINES,
+    InputTexts,
+    check_document,
+    document_format,
+    open_document,
+    open_input,
 )
-from nmt.errors import NmtError
+from nmt.commands.options import (
+    BeamOption,
+    DecodingOption,
+    DeviceOption,
+    GlossaryOption,
+    JsonOption,
+    KeepOption,
+    MemoryOption,
+    NoProtectOption,
+    NoSplitOption,
+    RunsOption,
+    Shown,
+    decoding_overrides,
+)
+from nmt.config.parts import DOCUMENT_FORMATS
+from nmt.errors import ConfigError, DataError, NmtError, TextError
 from nmt.lines import open_output
-from nmt.plugins import extras, import_object
 
 if TYPE_CHECKING:
-    from nmt.decoding.translator import Translator
-OptionsT = TypeVar("OptionsT", bound=OutputOptions)
+    from nmt.commands.output import Answer
+    from nmt.texts.translator import Settings, TextTranslator
+
+BATCH_TEXTS = 1024  # of a document that are translated at once
+ResultT = TypeVar("ResultT")
 
 
-EXTENSIONS: list[type[Extension]] = [
-    import_object(extra.translate) for extra in extras().values() if extra.translate is not None
-]
+def command(
+    sentences: Annotated[
+        list[str] | None, typer.Argument(help="Sentences, each in quotes.", metavar="SENTENCE")
+    ] = None,
+    run: RunsOption = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file", help="A document, or lines of one sentence; - is stdin.", metavar="FILE"
+        ),
+    ] = None,
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help=f"Format of the file: {', '.join(DOCUMENT_FORMATS)}; or {LINES}: one sentence per "
+            "line. Default: as its suffix says.",
+            metavar="NAME",
+        ),
+    ] = None,
+    fill: Annotated[
+        Literal["empty", "all"],
+        typer.Option(
+            "--fill",
+            help="In files with both languages (po, xliff): which translations to write.",
+        ),
+    ] = "empty",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Write to this file instead of stdout.", metavar="FILE"
+        ),
+    ] = None,
+    memory: MemoryOption = None,
+    glossary: GlossaryOption = None,
+    beam: BeamOption = None,
+    set_: DecodingOption = None,
+    n_best: Annotated[
+        int,
+        typer.Option(
+            "--n-best",
+            min=1,
+            max=10_000,
+            help="Print the N best translations: number ||| text ||| score.",
+            metavar="N",
+        ),
+    ] = 1,
+    prefix: Annotated[
+        str | None,
+        typer.Option("--prefix", help="Begin each translation with this text.", metavar="TEXT"),
+    ] = None,
+    align: Annotated[
+        bool,
+        typer.Option(
+            "--align",
+            help="Print the word alignment instead of the text: source-target pairs such as "
+            "0-0 1-2.",
+        ),
+    ] = False,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            "--threshold",
+            min=0,
+            max=1,
+            metavar="WEIGHT",
+            help="With --align or --json: all pairs with at least this attention, not only the "
+            "best for each target word.",
+        ),
+    ] = None,
+    score: Annotated[
+        bool,
+        typer.Option(
+            "--score",
+            help="Score given translations (each line: source, tab, translation): "
+            "log-probability, tokens, perplexity.",
+        ),
+    ] = False,
+    attention: Annotated[
+        Path | None,
+        typer.Option(
+            "--attention",
+            help="Draw the attention of one sentence (.png, .svg, .pdf) or of all (.html).",
+            metavar="FILE",
+        ),
+    ] = None,
+    no_split: NoSplitOption = False,
+    no_protect: NoProtectOption = False,
+    keep: KeepOption = None,
+    least_confidence: Annotated[
+        float | None,
+        typer.Option(
+            "--least-confidence",
+            min=0,
+            max=1,
+            help="Mark translations for a person to read that are less probably good than this; "
+            "`nmt runs calibrate` measures it.",
+            metavar="P",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    device: DeviceOption = "auto",
+) -> None:
+    shown = Shown(n_best, prefix, align, threshold, score, attention, as_json)
+    shown.check()
+    if sentences and (file is not None or format_ is not None):
+        raise typer.BadParameter("give sentences or --file, not both")
+    if score and memory is not None:
+        raise typer.BadParameter("--score does not search; remove --memory")
+    format_name = document_format(file, format_, shown)
+    check_document(format_name, shown, fill, output)
 
+    from nmt.commands.output import check_output_files
+    from nmt.texts.glossary import Glossary
+    from nmt.texts.load import load_text_translator
 
-def checked(
-    dataclass: type[OptionsT], values: Mapping[str, Any]
-) -> tuple[OptionsT, Sequence[Extension]]:
-    """The options of a command, with the overrides of extras, and those that extras add.
-
-    Raises:
-        typer.BadParameter: options do not go together.
-    """
-    options, *extensions = instances([dataclass, *EXTENSIONS], values)
-    options.check()
-    for extension in extensions:
-        extension.check(options)
-    added = [override for extension in extensions for override in extension.overrides]
-    return replace(options, set_=[*added, *(options.set_ or ())]), extensions
-
-
-def wrapped(translator: "Translator", extensions: Sequence[Extension]) -> "Translator":
-    """The translator with what extras add."""
-    return reduce(lambda inner, extension: extension.wrap(inner), extensions, translator)
-
-
-@options_from(TranslateOptions, *EXTENSIONS)
-def command(**values: Any) -> None:
-    from nmt.commands.translate_lines import check_output_files, open_input, output_lines
-    from nmt.run.load import load_translator
-
-    options, extensions = checked(TranslateOptions, values)
-    if sys.stdout is None and options.output is None:
+    settings = text_settings(
+        no_split=no_split, no_protect=no_protect, keep=keep, least_confidence=least_confidence
+    )
+    if sys.stdout is None and output is None:
         raise NmtError("stdout is closed; write into a file with -o")
     # All input and output is checked before the first sentence is translated.
-    document = next(filter(None, (each.open(options) for each in extensions)), None)
-    inputs = None if document is not None else open_input(options.sentences or [], options.file)
-    check_output_files(options.output, options.attention)
-    translator = load_translator(
-        options.run or None,
-        device=options.device,
-        overrides=options.overrides,
-        n_best=options.n_best,
+    document = open_document(file, format_name, is_named=format_ is not None, fill=fill)
+    inputs = open_input(sentences or [], file) if document is None else None
+    check_output_files(output, attention)
+    translator = load_text_translator(
+        run,
+        settings,
+        glossary=None if glossary is None else Glossary.read(glossary),
+        device=device,
+        overrides=[*memory_overrides(memory), *decoding_overrides(set_, beam)],
+        n_best=n_best,
     )
-    if options.prefix is not None:
-        translator.prefix_ids([options.prefix])
-    translator = wrapped(translator, extensions)
-    if document is not None:
-        with open_output(options.output) as stream:
-            for piece in document.translated(translator):
-                stream.buffer.write(piece)
-                stream.buffer.flush()
-        return
-    assert inputs is not None
-    lines = output_lines(translator, inputs, options, options.attention)
-    if inputs.is_keyboard:
-        end = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"
-        print(f"nmt: type a sentence, Enter translates it; {end}", file=sys.stderr)
-    with open_output(options.output) as stream:
-        for line in lines:
-            stream.write(f"{line}\n")
-            stream.flush()
+    if least_confidence is not None and translator.confidence is None:
+        raise ConfigError(
+            "--least-confidence: the run has no confidence for its checkpoint and "
+            "decoding.method; run `nmt runs calibrate RUN` first"
+        )
+    if prefix is not None:
+        translator.translator.prefix_ids([prefix])
+    if inputs is None:
+        pieces = translated_document(translator, document)
+    else:
+        lines = output_lines(translator, inputs, shown)
+        pieces = (f"{line}\n".encode() for line in lines)
+        if inputs.is_keyboard:
+            end = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"
+            print(f"nmt: type a sentence, Enter translates it; {end}", file=sys.stderr)
+    with open_output(output) as stream:
+        for piece in pieces:
+            stream.buffer.write(piece)
+            stream.buffer.flush()
+
+
+def text_settings(
+    *,
+    no_split: bool,
+    no_protect: bool,
+    keep: Sequence[str] | None,
+    least_confidence: float | None = None,
+) -> "Settings":
+    """How the options say to treat texts.
+
+    Raises:
+        typer.BadParameter: they do not go together, or one is no regular expression.
+    """
+    from nmt.texts.translator import Settings
+
+    if keep and no_protect:
+        raise typer.BadParameter("--keep protects; remove --no-protect")
+    patterns = []
+    for pattern in keep or ():
+        try:
+            patterns.append(re.compile(pattern))
+        except re.error as error:
+            raise typer.BadParameter(
+                f"--keep {pattern!r}: no regular expression ({error})"
+            ) from None
+    return Settings(not no_split, None if no_protect else tuple(patterns), least_confidence)
+
+
+def memory_overrides(memory: Path | None) -> list[str]:
+    """`decoding.key=value` each: the model looks at the pairs of the memory, with a weight that
+    suits most of them.
+    """
+    if memory is None:
+        return []
+    name = json.dumps(str(memory), ensure_ascii=False)
+    values = {"memory": name, "pairs": 16, "weight": 0.8}
+    return [f"decoding.neighbors.{key}={value}" for key, value in values.items()]
+
+
+def translated_document(translator: "TextTranslator", document: Any) -> Iterator[bytes]:
+    """The file with translated texts, in pieces, as soon as possible. At the end, warnings and
+    remarks go to stderr.
+
+    Raises:
+        DataError: a text does not fit into memory, or the encoding of the file lacks a character.
+    """
+    texts = [segment.text for segment in document.segments]
+    batches = (texts[i : i + BATCH_TEXTS] for i in range(0, len(texts), BATCH_TEXTS))
+    results = answers(
+        InputTexts(batches, document.name, document.unit, numbers=document.lines),
+        translator.translate_marked,
+        lambda best: translator.warnings(best[0].translation),
+    )
+    yield from document.written(best[0].marked for _, best, _ in results)
+    encoding = document.content.encoding
+    if not encoding.startswith("utf-8"):
+        as_before = f"{encoding.upper()}, as {document.name} is"
+        print(f"nmt: the translation is in {as_before}", file=sys.stderr)
+    for remark in document.remarks:
+        print(f"nmt: {remark}", file=sys.stderr)
+
+
+def output_lines(translator: "TextTranslator", inputs: InputTexts, shown: Shown) -> Iterator[str]:
+    """The output for each sentence in turn, as soon as possible; with several translations of each,
+    one that contains line feeds.
+
+    Raises:
+        ConfigError: the model has no attention, which an option needs.
+        DataError: the input cannot be read any further, or a sentence does not fit into memory.
+    """
+    from nmt.commands import output
+    from nmt.texts.warnings import warnings_of_pair
+
+    if shown.score:
+        score = partial(output.score_texts, translator.translator)
+        pairs = answers(inputs, score, warnings_of_pair)
+        return output.score_lines(pairs, inputs.unit, as_json=shown.as_json)
+
+    def translate(texts: Sequence[str]) -> list[Any]:
+        prefixes = None if shown.prefix is None else [shown.prefix] * len(texts)
+        return translator.translate_n_best(texts, shown.n_best, prefixes)
+
+    results = answers(inputs, translate, lambda best: translator.warnings(best[0]))
+    if shown.attention is not None:
+        results = output.draw_attention(results, shown.attention)
+    tokenizers = translator.translator.tokenizers
+    return (output.to_line(result, tokenizers, shown) for result in results)
+
+
+def answers(
+    inputs: InputTexts,
+    fn: Callable[[Sequence[Any]], list[ResultT]],
+    check: Callable[[ResultT], list[str]],
+) -> "Iterator[Answer[ResultT]]":
+    """The result of `fn` for each sentence, and its warnings, which `check` finds. They are printed
+    at the end, or at once for someone at a keyboard.
+
+    Raises:
+        DataError: `fn` refuses a sentence. The answers for all before it come first.
+    """
+    numbers: dict[str, list[int]] = {}  # of the texts that a warning is about
+    all_numbers = count(1) if inputs.numbers is None else iter(inputs.numbers)
+    try:
+        for texts in inputs.batches:
+            results, error = _results(fn, texts)
+            found: dict[Any, list[str]] = {}  # equal texts have equal warnings
+            for text, result, number in zip(texts, results, all_numbers, strict=False):
+                if text not in found:
+                    found[text] = check(result)
+                warnings = found[text]
+                yield number, result, warnings
+                for warning in warnings:
+                    numbers.setdefault(warning, []).append(number)
+                if inputs.is_keyboard:
+                    _print_warnings(numbers, inputs.unit)
+                    numbers.clear()
+            if error is not None:
+                raise DataError(f"{inputs.name}, {inputs.unit} {next(all_numbers)}: {error.reason}")
+    except (NmtError, KeyboardInterrupt):
+        _print_warnings(numbers, inputs.unit)
+        raise
+    _print_warnings(numbers, inputs.unit)
+
+
+def _results(
+    fn: Callable[[Sequence[Any]], list[ResultT]], texts: Sequence[Any]
+) -> tuple[list[ResultT], TextError | None]:
+    """The results of `fn` for the texts before the first that it refuses, and that error."""
+    try:
+        return fn(texts), None
+    except TextError as error:
+        results, earlier = _results(fn, texts[: error.index])
+        return results, earlier or error
+
+
+def _print_warnings(numbers: Mapping[str, Sequence[int]], unit: str) -> None:
+    from nmt.texts.warnings import describe
+
+    for warning, lines in numbers.items():
+        print(f"nmt: {describe(warning, lines, unit)}", file=sys.stderr)

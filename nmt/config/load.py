@@ -38,6 +38,7 @@ RETIRED: Mapping[str, tuple[Any, ...]] = {
     "training.tgt_word_replacement": (0,),
     "training.subword_sampling.src": (0,),
     "training.subword_sampling.tgt": (0,),
+    "decoding.lexicon": (True, False),
 }
 # Values that have left nmt: the key then needs another one.
 RETIRED_VALUES = {

@@ -6,6 +6,7 @@ these tables, the rules ask the traits, and the builders load the row. No heavy 
 """
 
 from collections.abc import Iterable, Mapping
+from pathlib import PurePath
 from typing import Literal
 
 from nmt.plugins import Part, extras
@@ -19,13 +20,19 @@ def _table(name: str, rows: Mapping[str, Part]) -> dict[str, Part]:
     """The rows of the core, and those of extras."""
     table = dict(rows)
     for extra in extras().values():
-        table |= extra.rows.get(name, {})
+        for row, part in extra.rows.get(name, {}).items():
+            table[row] = table.pop(row, Part()).with_traits_of(part)
     return table
 
 
 def having(table: Mapping[str, Part], trait: str) -> list[str]:
     """The names of the rows that have a trait."""
     return [name for name, part in table.items() if part.trait(trait)]
+
+
+def format_of(name: str) -> str | None:
+    """The format of a document, by the suffix of its name."""
+    return SUFFIXES.get(PurePath(name).suffix.lower())
 
 
 def choices(names: Iterable[str]) -> str:
@@ -148,12 +155,18 @@ TOKENIZERS = _table(
     },
 )
 
+# The formats of files. Those of pairs have a place, which opens them, and these traits:
 # text: what a line or record is. files: reads `files`, one per language, instead of `path`.
 # columns: "number" (from 1, or a name in the header), "name" (of a field) or "none".
 # needs_columns: they must be given. english_first: the columns of English and of the other language
 # if none are given. delimiters: those to try; by default a tab.
 # records: `records(path)` yields the texts of each record by name. folder: `path` is a folder, and
-# this file in it identifies its content.
+# this file in it identifies its content. begins: a regular expression for the first characters.
+# Those of documents, whose texts are translated:
+# texts: `find(text)` yields the texts of a file. opens: `open(data, name, format, fill_all=...)`
+# gives the document. suffixes: of names of files. targets: the files have both languages. declares:
+# a file says in which encoding it is. encoding: of files that are not UTF-8. escapes: how a
+# character that the encoding lacks is written, as `str.encode` names it.
 FORMATS = _table(
     "formats",
     {
@@ -173,6 +186,10 @@ FORMATS = _table(
         "lines": Part("nmt.data.formats:open_lines", text="lines (two files)", files=True),
     },
 )
+
+PAIR_FORMATS = {name: part for name, part in FORMATS.items() if part.place}
+DOCUMENT_FORMATS = having(FORMATS, "texts")
+SUFFIXES = {suffix: name for name in DOCUMENT_FORMATS for suffix in FORMATS[name].trait("suffixes")}
 
 # Further terms of the loss, in the order in which they are added. The key of training with the
 # same name is the weight of a term.

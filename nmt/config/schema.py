@@ -15,10 +15,10 @@ from nmt.config.parts import (
     BRIDGES,
     CELLS,
     DECODERS,
-    FORMATS,
     METHODS,
     METRICS,
     OUTPUTS,
+    PAIR_FORMATS,
     READOUTS,
     SCORES,
     TOKENIZERS,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # the type checker cannot read the tables
     Metric = str
     DecodingMethod = str
 else:
-    SourceFormat, TokenizerKind = Literal[tuple(FORMATS)], Literal[tuple(TOKENIZERS)]
+    SourceFormat, TokenizerKind = Literal[tuple(PAIR_FORMATS)], Literal[tuple(TOKENIZERS)]
     ScoreName, AttentionKind = Literal[tuple(SCORES)], Literal[tuple(ATTENTIONS)]
     Cell, DecoderKind = Literal[tuple(CELLS)], Literal[tuple(DECODERS)]
     ReadoutName, BridgeName = Literal[tuple(READOUTS)], Literal[tuple(BRIDGES)]
@@ -70,7 +70,7 @@ PATTERN_TEXTS = {
 
 class SourceConfig(Section):
     format: SourceFormat = Field(
-        "manythings", description=choices(part.trait("text") for part in FORMATS.values())
+        "manythings", description=choices(part.trait("text") for part in PAIR_FORMATS.values())
     )
     path: Path | list[Path] | None = Field(
         None,

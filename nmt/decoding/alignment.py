@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.decoding.translator import Translation
+from nmt.decoding.translation import Translation
 from nmt.text.tokenizers import Tokenizer
 
 

@@ -11,8 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from nmt.data.batches import cut_batches, pad_sources
-from nmt.decoding.batch_runner import run_batches
-from nmt.decoding.translator import Translator
+from nmt.decoding.translator import Translator, run_batches
 from nmt.evaluation.scores import perplexity
 from nmt.model.interface import TranslationModel
 from nmt.text.vocabulary import SOS, UNK

@@ -1,92 +1,44 @@
-"""The translator: raw text in, translations out, with their scores and attention."""
+"""The translator of sentences: raw text in, translations out, with their scores and attention.
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+Batches run in threads on a CPU, and in halves where memory does not hold a whole one.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
+import torch
 
-from nmt.config.parts import METHODS, VIEWS
+from nmt.config.parts import METHODS
 from nmt.config.schema import DecodingConfig
 from nmt.data.batches import cut_batches
-from nmt.decoding.batch_runner import run_batches
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import search
+from nmt.decoding.translation import Translation, copy_of, has_letters
 from nmt.decoding.unknown_words import (
     UNKNOWN,
     Replacement,
-    WordFn,
     replace_unknown,
     surface_forms,
     with_replacements,
 )
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError, DataError, TooLargeError, lacks_memory
 from nmt.model.interface import TranslationModel
-from nmt.text.tokenizers import Tokenizer, normalize
-from nmt.text.vocabulary import EOS, SPECIALS, Vocabulary
+from nmt.text.tokenizers import Tokenizer
+from nmt.text.vocabulary import Vocabulary
 
 # Of a batch: sentences x beam x source length; limits the memory of search.
 MAX_SEARCH_TOKENS = 1 << 15
 # Tokens; shorter sentences count as this long, which limits the hypotheses, and so the logits, of a
 # step.
 MIN_LENGTH = 16
+MAX_THREADS = 4  # batches at a time: each needs memory, and all share one Python interpreter
 
-
-@dataclass(frozen=True)
-class Translation:
-    """The translation of a sentence; everything but `source` is empty if the source is.
-
-    Attributes:
-        source, text: raw.
-        src_tokens: S - 1 tokens of the source; the model reads <eos> after them.
-        tokens: tokens of the output, before unknown words are replaced.
-        score: ranks the translations of a sentence. log_prob: of the tokens and <eos>, in nats.
-        token_log_probs: one for each row of `attention`; `log_prob` is their sum.
-        attention: [T, S], a row for each token (and one for <eos> if `complete`); the last column
-            belongs to <eos>.
-        complete: False if the output was truncated at the maximum length.
-        src_cut: whether the source was truncated at decoding.max_source_tokens.
-        replaced: the replacements of unknown words.
-        read: what the model read, if it is not the source.
-        warnings: what is wrong, beside what `WarningChecker` finds.
-        facts: further ones, for JSON.
-        is_known: whether it was known without search; it needs no warnings.
-    """
-
-    source: str
-    text: str = ""
-    src_tokens: tuple[str, ...] = ()
-    tokens: tuple[str, ...] = ()
-    score: float = 0.0
-    log_prob: float = 0.0
-    token_log_probs: tuple[float, ...] = ()
-    attention: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 1), np.float32))
-    complete: bool = True
-    src_cut: bool = False
-    replaced: tuple[Replacement, ...] = ()
-    read: str | None = None
-    warnings: tuple[str, ...] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    is_known: bool = False
-
-    @property
-    def has_attention(self) -> bool:
-        """False for an empty source, and for a model without attention, whose weights are all 0."""
-        return bool(self.attention.any())
-
-    @property
-    def attention_labels(self) -> tuple[list[str], list[str]]:
-        """The tokens of the columns and of the rows of `attention`, <eos> included."""
-        eos = SPECIALS[EOS]
-        return [*self.src_tokens, eos], [*self.tokens, *([eos] if self.complete else [])]
-
-    def _repr_html_(self) -> str | None:
-        """In a notebook; None shows it as text."""
-        view = VIEWS.get("notebook")
-        return None if view is None else view.load()(self)
+BatchT = TypeVar("BatchT")
+ResultT = TypeVar("ResultT")
 
 
 class Ranker(Protocol):
@@ -100,10 +52,6 @@ class Ranker(Protocol):
 
     def __call__(self, results: Sequence[Sequence[Translation]]) -> list[list[Translation]]:
         """The hypotheses of each sentence, best first."""
-
-
-def has_letters(text: str) -> bool:
-    return any(map(str.isalpha, text))
 
 
 class WordlessLines:
@@ -141,9 +89,7 @@ class Translator:
         model: in evaluation mode.
         tokenizers, vocabularies: (source, target).
         options: how to search.
-        words: translates a source word in place of <unk>; without it, the word is copied.
         rankers: order all hypotheses of the beam, one after the other.
-        confidence: the probability that a translation is good, for its `facts`.
 
     Raises:
         ValueError: the model is in training mode, in which dropout would change the translations.
@@ -156,9 +102,7 @@ class Translator:
         tokenizers: tuple[Tokenizer, Tokenizer],
         vocabularies: tuple[Vocabulary, Vocabulary],
         options: DecodingConfig,
-        words: WordFn | None = None,
         rankers: Sequence[Ranker] = (),
-        confidence: Callable[[Translation], float] | None = None,
     ) -> None:
         if model.training:
             raise ValueError("the model is in training mode; call model.eval() first")
@@ -166,22 +110,9 @@ class Translator:
         self.tokenizers, self.vocabularies = tokenizers, vocabularies
         self.src_tokenizer, self.tgt_tokenizer = tokenizers
         self.src_vocabulary, self.tgt_vocabulary = vocabularies
-        self.options, self.words, self.rankers = options, words, rankers
-        self.confidence = confidence
+        self.options = options
+        self.rankers = rankers
         self._wordless = WordlessLines(*vocabularies)
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """What makes this translator: for a translator of another class in its place."""
-        return {
-            "model": self.model,
-            "tokenizers": self.tokenizers,
-            "vocabularies": self.vocabularies,
-            "options": self.options,
-            "words": self.words,
-            "rankers": self.rankers,
-            "confidence": self.confidence,
-        }
 
     def translate(
         self, texts: Sequence[str], prefixes: Sequence[str] | None = None
@@ -220,10 +151,6 @@ class Translator:
             texts, [[] for _ in texts] if prefixes is None else self.prefix_ids(prefixes), n
         )
 
-    def known(self, text: str) -> Translation | None:
-        """The translation of a whole text, or of a sentence, that needs no search."""
-        return None
-
     def continue_prefixes(
         self, texts: Sequence[str], prefix_ids: Sequence[list[int]], n: int
     ) -> list[list[Translation]]:
@@ -233,13 +160,6 @@ class Translator:
         """
         all_tokens = self.src_tokenizer.split_all(texts)
         sources = [tokens[: self.options.max_source_tokens] for tokens in all_tokens]
-
-        def translate_batch(indices: Sequence[int]) -> list[list[Translation]]:
-            found = self._translate_batch(
-                [(texts[i], sources[i], prefix_ids[i]) for i in indices], n
-            )
-            return [[self._judged(translation) for translation in best] for best in found]
-
         results = [[Translation(text)] for text in texts]  # empty texts are in no batch
         first: dict[tuple[str, tuple[int, ...]], int] = {}
         same = [
@@ -249,28 +169,30 @@ class Translator:
         searched = []
         for i in first.values():
             if sources[i] and not prefix_ids[i] and texts[i] in self._wordless:
-                results[i] = [copy_of(texts[i], sources[i])]
+                results[i] = [replace(copy_of(texts[i], sources[i]), is_known=True)]
             elif sources[i]:
                 searched.append(i)
+
+        def translate_batch(indices: Sequence[int]) -> list[list[Translation]]:
+            batch = [(texts[i], sources[i], prefix_ids[i]) for i in indices]
+            return self._translate_batch(batch, n)
+
         n_hypotheses, key = _n_hypotheses(self.options, n)
         advice = f"lower {key} or decoding.max_source_tokens"
-        # By length, so that there is little padding.
-        order = sorted(searched, key=lambda i: len(sources[i]))
-        costs = [n_hypotheses * max(len(sources[i]), MIN_LENGTH) for i in order]
-        batches = [
-            order[part]
-            for part in cut_batches(
-                costs, max_items=self.options.batch, max_padded=MAX_SEARCH_TOKENS
-            )
-        ]
+        batches = self._batches(searched, sources, n_hypotheses)
         for i, translations in run_batches(translate_batch, batches, advice, self.model.device):
             is_cut = len(all_tokens[i]) > len(sources[i])
-            results[i] = (
-                [replace(translation, src_cut=True) for translation in translations]
-                if is_cut
-                else translations
-            )
+            results[i] = [replace(each, src_cut=is_cut) for each in translations]
         return [results[i] for i in same]
+
+    def _batches(
+        self, searched: Sequence[int], sources: Sequence[Sequence[str]], n_hypotheses: int
+    ) -> list[list[int]]:
+        """The indices of sources, by length, so that there is little padding."""
+        order = sorted(searched, key=lambda i: len(sources[i]))
+        costs = [n_hypotheses * max(len(sources[i]), MIN_LENGTH) for i in order]
+        parts = cut_batches(costs, max_items=self.options.batch, max_padded=MAX_SEARCH_TOKENS)
+        return [order[part] for part in parts]
 
     def prefix_ids(self, prefixes: Sequence[str]) -> list[list[int]]:
         """The target ids of each prefix. Raises: DataError if a word is not in the vocabulary."""
@@ -307,11 +229,6 @@ class Translator:
                 results[i] = best[:n]
         return results
 
-    def _judged(self, translation: Translation) -> Translation:
-        if self.confidence is None:
-            return translation
-        return replace(translation, facts={"confidence": self.confidence(translation)})
-
     def _to_translation(
         self, source: str, src_tokens: Sequence[str], hypothesis: Hypothesis
     ) -> Translation:
@@ -319,9 +236,7 @@ class Translator:
         replaced: tuple[Replacement, ...] = ()
         if self.options.replace_unknown and UNKNOWN in tokens:
             surfaces = surface_forms(source, src_tokens, self.src_tokenizer)
-            replaced = replace_unknown(
-                tokens, src_tokens, surfaces, hypothesis.attention, self.words
-            )
+            replaced = replace_unknown(tokens, surfaces, hypothesis.attention)
             written = with_replacements(tokens, replaced)
         return Translation(
             source=source,
@@ -335,19 +250,6 @@ class Translator:
             complete=hypothesis.complete,
             replaced=replaced,
         )
-
-
-def copy_of(text: str, tokens: Sequence[str]) -> Translation:
-    """The text as its own translation, each token aligned with itself."""
-    size = len(tokens) + 1
-    return Translation(
-        source=text,
-        text=text if text.isprintable() else normalize(text),
-        src_tokens=tuple(tokens),
-        tokens=tuple(tokens),
-        token_log_probs=(0.0,) * size,
-        attention=np.eye(size, dtype=np.float32),
-    )
 
 
 def _without_duplicates(translations: Sequence[Translation]) -> list[Translation]:
@@ -380,3 +282,79 @@ def _n_hypotheses(options: DecodingConfig, n: int) -> tuple[int, str]:
     if key is None:
         return n, "the number of samples"
     return attrgetter(key)(options), f"decoding.{key}"
+
+
+def run_batches(
+    fn: Callable[[Sequence[int]], list[ResultT]],
+    batches: Iterable[Sequence[int]],
+    advice: str,
+    device: torch.device,
+) -> Iterator[tuple[int, ResultT]]:
+    """Each index of the batches with its result.
+
+    Args:
+        fn: takes indices, returns a result for each.
+        batches: of indices, shortest sentences first.
+        advice: what the user can do about a text that does not fit into memory.
+
+    Raises:
+        TooLargeError: a single text does not fit into memory.
+    """
+    longest_first = [*batches][::-1]  # so that all threads finish at about the same time
+    all_results = map_in_threads(
+        lambda indices: run_or_split_on_oom(fn, indices, advice), longest_first, device
+    )
+    for indices, results in zip(longest_first, all_results, strict=True):
+        yield from zip(indices, results, strict=True)
+
+
+def run_or_split_on_oom(
+    fn: Callable[[Sequence[int]], list[ResultT]], indices: Sequence[int], advice: str
+) -> list[ResultT]:
+    """`fn(indices)`; if that runs out of memory, `fn` of each half.
+
+    Raises:
+        TooLargeError: a single index does not fit into memory.
+    """
+    try:
+        return fn(indices)
+    except (MemoryError, RuntimeError) as error:
+        if not lacks_memory(error):
+            raise
+    # Outside of `except`: the error holds the tensors of the failed attempt until here.
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    if len(indices) == 1:
+        raise TooLargeError(indices[0], advice)
+    half = len(indices) // 2
+    return [
+        *run_or_split_on_oom(fn, indices[:half], advice),
+        *run_or_split_on_oom(fn, indices[half:], advice),
+    ]
+
+
+def map_in_threads(
+    fn: Callable[[BatchT], ResultT], batches: Sequence[BatchT], device: torch.device
+) -> Iterator[ResultT]:
+    """`fn` of each batch, in order; on a CPU in threads, each with its part of torch's threads.
+
+    A step of search is many small operations, so two batches with one thread each finish sooner
+    than one after the other with two threads each. torch releases the interpreter lock while it
+    computes. A GPU gains nothing from threads.
+
+    Raises:
+        Exception: the first that `fn` raised; batches that have not started are dropped.
+    """
+    n_threads = torch.get_num_threads()
+    n_workers = min(n_threads, len(batches), MAX_THREADS)
+    if n_workers < 2 or device.type != "cpu":
+        yield from map(fn, batches)
+        return
+    try:
+        with ThreadPoolExecutor(
+            n_workers, "batch", torch.set_num_threads, (n_threads // n_workers,)
+        ) as pool:
+            yield from pool.map(fn, batches)
+    finally:
+        # A worker's setting is also the default for threads that start later.
+        torch.set_num_threads(n_threads)

@@ -1,6 +1,6 @@
-"""Replaces <unk> in the output by the source word it attends to, or by its translation."""
+"""Replaces <unk> in the output by the source word that it attends to."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,7 +11,6 @@ from nmt.text.tokenizers import Tokenizer, normalize
 from nmt.text.vocabulary import SPECIALS, UNK
 
 UNKNOWN = SPECIALS[UNK]
-WordFn = Callable[[str], str | None]  # a source word -> its translation, or None
 
 
 @dataclass(frozen=True)
@@ -28,29 +27,21 @@ class Replacement:
     position: int
     src_position: int | None
     token: str
-    origin: Literal["copied", "lexicon", "left out", "glossary"]
+    origin: Literal["copied", "left out", "glossary"]
 
 
 def replace_unknown(
-    tokens: Sequence[str],
-    src_tokens: Sequence[str],
-    src_surfaces: Sequence[str],
-    attention: NDArray[np.float32],
-    translate: WordFn | None = None,
+    tokens: Sequence[str], src_surfaces: Sequence[str], attention: NDArray[np.float32]
 ) -> tuple[Replacement, ...]:
-    """A replacement for each unknown token: the translation of the source token with the largest
-    weight, or a copy of it.
-
-    Where the translation is <unk> itself, the source word is rare, often a name, and is copied.
+    """A replacement for each unknown token: a copy of the source token with the largest weight.
 
     Args:
-        tokens: T of them. src_tokens: S of them, as the model read them. src_surfaces: the same S,
-            as written in the text.
+        tokens: T of them. src_surfaces: the S tokens of the source, as written in the text.
         attention: at least [T, S]; further rows and columns belong to <eos>.
     """
     replaced = []
     for position, (token, weights) in enumerate(
-        zip(tokens, attention[:, : len(src_tokens)], strict=False)
+        zip(tokens, attention[:, : len(src_surfaces)], strict=False)
     ):
         if token != UNKNOWN:
             continue
@@ -58,11 +49,7 @@ def replace_unknown(
             replaced.append(Replacement(position, None, "", "left out"))
             continue
         peak = int(weights.argmax())
-        entry = translate(src_tokens[peak]) if translate is not None else None
-        if entry is not None and entry != UNKNOWN:
-            replaced.append(Replacement(position, peak, entry, "lexicon"))
-        else:
-            replaced.append(Replacement(position, peak, src_surfaces[peak], "copied"))
+        replaced.append(Replacement(position, peak, src_surfaces[peak], "copied"))
     return tuple(replaced)
 
 

@@ -50,6 +50,7 @@ CONFIG_FILE, JOURNAL_FILE, CURVES_FILE = "config.yaml", "journal.jsonl", "curves
 PROVENANCE_FILE, EVALUATION_FOLDER = "provenance.json", "evaluation"
 HISTORY_FILE = "history.jsonl"  # in the evaluation folder
 CARD_FILE = "README.md"  # the model card
+CONFIDENCE_FILE = "confidence.json"
 
 
 def holds_run(folder: Path) -> bool:
@@ -63,9 +64,12 @@ def holds_weights_only(folder: Path) -> bool:
     return is_copy and not any(checkpoints.glob(f"*/{OPTIMIZER_FILE}"))
 
 
-def files_of_extras() -> list[str]:
-    """The names of files that extras write into a run, and that translating reads."""
-    return [name for extra in extras().values() for name in extra.run_files]
+def further_files() -> dict[str, str]:
+    """The files that a run may have beside those of its training, and that translating reads: the
+    name of each, and the place of the function that reads it.
+    """
+    of_extras = {name: read for extra in extras().values() for name, read in extra.files.items()}
+    return of_extras | {CONFIDENCE_FILE: "nmt.run.confidence:read_confidence"}
 
 
 def create_run(folder: Path, config: Config, prepared: Path) -> None:

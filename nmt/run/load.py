@@ -12,21 +12,20 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from nmt.config.parts import DeviceName
-from nmt.config.schema import Config
 from nmt.decoding.ensemble import Ensemble, Member
 from nmt.decoding.fast import for_search
 from nmt.decoding.translator import Ranker, Translator, check_n_best
 from nmt.device import set_up_device
 from nmt.errors import CheckpointError
 from nmt.model.seq2seq import Seq2Seq
-from nmt.plugins import extras, hooks, import_object
+from nmt.plugins import hooks
 from nmt.run.checkpoint import MODEL_FILE, load_weights
 from nmt.run.folder import (
     CONFIG_FILE,
     build_model,
-    files_of_extras,
     find_checkpoint,
     find_run,
+    further_files,
     holds_run,
     load_run_config,
     load_tokenizers,
@@ -103,7 +102,7 @@ def unchanged(members: Sequence[tuple[Path, Path]]) -> Iterator[None]:
 def _versions(members: Sequence[tuple[Path, Path]]) -> dict[Path, tuple[int, ...]]:
     """What differs as soon as a file that translating needs is written again."""
     tools = (f"{side}.{ending}" for side in SIDES for ending in ("vocab.txt", "spm.model"))
-    names = CONFIG_FILE, *tools, *files_of_extras()
+    names = CONFIG_FILE, *tools, *further_files()
     paths = [run / name for run, _ in members for name in names]
     versions: dict[Path, tuple[int, ...]] = {}
     for path in (*paths, *(checkpoint / MODEL_FILE for _, checkpoint in members)):
@@ -169,29 +168,13 @@ def build_translator(
         rankers: list[Ranker | None] = [rank(config, device) for rank in hooks("rank", config)]
         parts = [member.model for member in loaded]
         model = parts[0] if len(parts) == 1 else Ensemble(parts)
-        translator = Translator(
+        return Translator(
             model.eval(),
             tokenizers=load_tokenizers(run, config),
             vocabularies=load_vocabularies(run),
             options=decoding,
-            words=_of_run("words", run, config),
-            confidence=_of_run("confidence", run, config),
             rankers=[ranker for ranker in rankers if ranker is not None],
         )
-        for replaced in hooks("translator", config):
-            translator = replaced(translator)
-        return translator
-
-
-def _of_run(hook: str, run: Path, config: Config) -> Any:
-    """What the first extra that can makes of its files in a run; None without them."""
-    found = (
-        import_object(getattr(extra, hook))(run, config)
-        for extra in extras().values()
-        if getattr(extra, hook) is not None
-        and all((run / name).exists() for name in extra.run_files)
-    )
-    return next((made for made in found if made is not None), None)
 
 
 def load_model(run: Path, checkpoint: Path) -> Seq2Seq:

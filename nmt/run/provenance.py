@@ -14,7 +14,7 @@ from nmt import __version__
 from nmt.data.manifest import load_manifest
 from nmt.files import MAX_JSON_BYTES, sha256_of, write_recorded
 from nmt.run.checkpoint import MODEL_FILE
-from nmt.run.folder import CONFIG_FILE, PROVENANCE_FILE, files_of_extras
+from nmt.run.folder import CONFIG_FILE, PROVENANCE_FILE, further_files
 
 # The results depend on their versions.
 LIBRARIES = ("torch", "numpy", "sacrebleu", "spacy", "sentencepiece")
@@ -87,7 +87,7 @@ def of_members(members: Sequence[tuple[Path, Path]]) -> dict[str, Any]:
         for run, checkpoint in members
     ]
     first_run, _ = members[0]  # its files of extras are used
-    files = {f"{Path(name).stem}_sha256": first_run / name for name in files_of_extras()}
+    files = {f"{Path(name).stem}_sha256": first_run / name for name in further_files()}
     if len(members) > 1:
         named = [{"run": str(run), **each} for (run, _), each in zip(members, models, strict=True)]
         models = [{"members": named}]

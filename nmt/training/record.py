@@ -10,6 +10,7 @@ from typing import cast
 
 import torch
 
+from nmt.config.parts import DeviceName
 from nmt.errors import DataError, NmtError, StopTraining
 from nmt.evaluation.scores import bleu_remarks, perplexity
 from nmt.model.seq2seq import Seq2Seq
@@ -19,6 +20,7 @@ from nmt.run.checkpoint import step_of
 from nmt.run.folder import CURVES_FILE, JOURNAL_FILE, open_checkpoints
 from nmt.run.journal import Journal
 from nmt.run.progress import Outcome, Progress, Rank, Update
+from nmt.training.calibrate import calibrate_after_training
 from nmt.training.loop import Record, Training
 from nmt.training.validation import Validation, Validator
 
@@ -254,6 +256,14 @@ class RunRecord(Record):
             text = f"no update made the model better than its start, {start}, which stays in use"
             self._tell(MessageEvent(text, is_warning=True))
         self._tell(EndEvent(self.folder, progress))
+        if self.training.progress.finished is not None:  # by an earlier call
+            return
+        device = cast(DeviceName, self.training.device.type)
+        try:
+            calibrate_after_training(self.folder, self.config.prepared_folder, device)
+        except NmtError as error:
+            text = f"{error}; the run has no confidence"
+            self._tell(MessageEvent(text, is_warning=True))
 
     def _tell(self, event: Event) -> None:
         start, failures = time.monotonic(), list[str]()

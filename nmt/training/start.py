@@ -22,7 +22,6 @@ from nmt.data.manifest import is_location_key, load_manifest, most_copies
 from nmt.errors import ConfigError, DataError, NmtWarning
 from nmt.model.output import Adaptive
 from nmt.model.seq2seq import Seq2Seq
-from nmt.plugins import hooks
 from nmt.run import provenance
 from nmt.run.checkpoint import load_training
 from nmt.run.folder import (
@@ -183,9 +182,6 @@ def first_weights(
     """
     run, prior = config.training.start_from, ""
     parent = None if run is None else _load_parent(run, config)
-    for fill in hooks("start"):
-        for note in fill(model, config):
-            yield note, "weights", {"text": note}
     if run is not None and parent is not None:
         yield _copy_weights(model, parent, run, config)
         is_opposite = load_run_config(run).data.direction == config.data.opposite_direction

@@ -18,7 +18,7 @@ import torch
 from nmt import cli
 from nmt.decoding import forced as scoring
 from nmt.decoding import translator
-from nmt.decoding.translator import Translation
+from nmt.decoding.translation import Translation
 from nmt.lines import CONVERT
 from nmt.run import load
 from tests.conftest import Run

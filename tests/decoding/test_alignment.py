@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nmt.config.schema import TokenizerConfig, TokenizerKind
 from nmt.decoding.alignment import align, token_to_word, word_weights
-from nmt.decoding.translator import Translation
+from nmt.decoding.translation import Translation
 from nmt.decoding.unknown_words import Replacement
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
 

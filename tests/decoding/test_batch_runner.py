@@ -11,11 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.decoding.batch_runner import (
-    MAX_THREADS,
-    map_in_threads,
-    run_or_split_on_oom,
-)
+from nmt.decoding.translator import MAX_THREADS, map_in_threads, run_or_split_on_oom
 from nmt.errors import lacks_memory
 
 

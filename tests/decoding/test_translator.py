@@ -16,7 +16,8 @@ from nmt.decoding.alignment import align
 from nmt.decoding.forced import score_pairs
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import search
-from nmt.decoding.translator import Translation, Translator, WordlessLines
+from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Translator, WordlessLines
 from nmt.errors import ConfigError, DataError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.tokenizers import load_tokenizer
@@ -66,14 +67,6 @@ def test_order_and_empty_texts() -> None:
                 len(translation.src_tokens) + 1,
             )
             assert translation.attention.shape == (rows, columns)
-
-
-def test_confidence_is_a_fact_of_each_translation() -> None:
-    translator = make_translator()
-    translator.confidence = lambda translation: float(len(translation.tokens))
-    full, empty = translator.translate_n_best(["ab", ""], 2)
-    assert [each.facts for each in full] == [{"confidence": len(each.tokens)} for each in full]
-    assert [each.facts for each in empty] == [{}]
 
 
 def test_equal_texts_are_translated_once(monkeypatch: pytest.MonkeyPatch) -> None:

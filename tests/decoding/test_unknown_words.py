@@ -17,7 +17,6 @@ from nmt.config.schema import TokenizerConfig
 from nmt.decoding.unknown_words import (
     UNKNOWN,
     Replacement,
-    WordFn,
     replace_unknown,
     surface_forms,
     with_replacements,
@@ -27,8 +26,7 @@ from nmt.text.tokenizers import Tokenizer, load_tokenizer
 from tests import toy
 from tests.conftest import Run
 
-TRANSLATIONS = {"quince": "Quitte", "smith": UNKNOWN}
-SOURCE, SURFACES = ["smith", "eats", "quince"], ["Smith", "eats", "Quince"]
+SURFACES = ["Smith", "eats", "Quince"]
 
 
 def attend_to(*positions: int) -> np.ndarray:
@@ -41,34 +39,23 @@ def attend_to(*positions: int) -> np.ndarray:
     return weights
 
 
-COPIED, TRANSLATED = Replacement(0, 0, "Smith", "copied"), Replacement(2, 2, "Quitte", "lexicon")
+COPIED = (Replacement(0, 0, "Smith", "copied"), Replacement(2, 2, "Quince", "copied"))
 NO_ATTENTION = np.zeros((3, 4), np.float32)
 
 
 @pytest.mark.parametrize(
-    ("tokens", "attention", "translate", "expected", "written"),
+    ("tokens", "attention", "expected", "written"),
     [
-        (
-            "<unk> isst <unk>",
-            attend_to(0, 1, 2, 3),
-            TRANSLATIONS.get,
-            (COPIED, TRANSLATED),
-            "Smith isst Quitte",
-        ),
-        ("<unk> isst x", attend_to(0, 1, 2), None, (COPIED,), "Smith isst x"),
-        ("<unk> x", NO_ATTENTION, None, (Replacement(0, None, "", "left out"),), "x"),
-        ("a b", attend_to(0, 2), TRANSLATIONS.get, (), "a b"),
+        ("<unk> isst <unk>", attend_to(0, 1, 2, 3), COPIED, "Smith isst Quince"),
+        ("<unk> x", NO_ATTENTION, (Replacement(0, None, "", "left out"),), "x"),
+        ("a b", attend_to(0, 2), (), "a b"),
     ],
-    ids=["translated or copied", "without translations", "without attention", "known words"],
+    ids=["copied", "without attention", "known words"],
 )
 def test_replacements(
-    tokens: str,
-    attention: np.ndarray,
-    translate: WordFn | None,
-    expected: tuple[Replacement, ...],
-    written: str,
+    tokens: str, attention: np.ndarray, expected: tuple[Replacement, ...], written: str
 ) -> None:
-    replaced = replace_unknown(tokens.split(), SOURCE, SURFACES, attention, translate)
+    replaced = replace_unknown(tokens.split(), SURFACES, attention)
     assert replaced == expected
     assert with_replacements(tokens.split(), replaced) == written.split()
 

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from nmt.config.schema import Config, ModelConfig
 from nmt.data.batches import Batch
-from nmt.decoding.translator import Translation
+from nmt.decoding.translation import Translation
 from nmt.model.attention import AttentionScore, Memory
 from nmt.model.decoder import Decoder, DecoderState
 from nmt.model.interface import StepOutput

@@ -8,7 +8,7 @@ import pytest
 from nmt.commands import prepare, train
 from nmt.config.load import load_config
 from nmt.data.splitting import sentence_key
-from nmt.decoding.translator import Translation
+from nmt.decoding.translation import Translation
 from scripts import check_unshuffle as checker
 from scripts import make_unshuffle as maker
 from tests.conftest import ROOT

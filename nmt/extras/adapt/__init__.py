@@ -11,5 +11,6 @@ EXTRA = Extra(
             "nmt.extras.adapt.command:command",
             work="nmt.extras.adapt.adaptation:adapt",
         )
-    }
+    },
+    needs=("init",),
 )

@@ -38,7 +38,6 @@ from nmt.extras.init.proposal import (
     load_run_to_fine_tune,
     propose_fine_tuning,
 )
-from nmt.extras.texts.calibrate import MAX_AFTER_TRAINING, calibrate
 from nmt.files import explain_write_errors, new_folder
 from nmt.run.checkpoint import step_of
 from nmt.run.folder import (
@@ -59,6 +58,7 @@ from nmt.run.folder import (
 from nmt.run.journal import Journal
 from nmt.run.load import load_model
 from nmt.run.progress import Rank
+from nmt.training.calibrate import MAX_AFTER_TRAINING, calibrate
 from nmt.training.console import Console
 from nmt.training.record import EndEvent, Event
 from nmt.training.start import first_weights

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nmt.decoding.alignment import align
 from nmt.decoding.forced import score_pairs
-from nmt.decoding.translator import Translation
+from nmt.decoding.translation import Translation
 from nmt.errors import DataError
 from nmt.evaluation.results import pick_across_lengths
 from nmt.extras.analysis import html

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.commands.options import to_json
-from nmt.decoding.translator import Translation
+from nmt.decoding.translation import Translation
 from nmt.errors import DataError
 from nmt.evaluation.results import TOKENIZED_WARNING
 from nmt.evaluation.scores import score_table

@@ -6,7 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from nmt.decoding.forced import ScoredPair
-from nmt.decoding.translator import Translation, Translator
+from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Translator
 from nmt.evaluation.results import Evaluation
 from nmt.evaluation.scores import sentence_chrf
 from nmt.extras.analysis.leaks import TrainingOverlap

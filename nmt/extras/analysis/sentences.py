@@ -15,14 +15,14 @@ from itertools import pairwise, takewhile
 
 from nmt.data.splitting import sentence_key
 from nmt.decoding.alignment import token_to_word
-from nmt.decoding.translator import Translation
-from nmt.decoding.warnings import repeats
+from nmt.decoding.translation import Translation
 from nmt.evaluation.scores import MetricScore, score
 from nmt.extras.analysis import html
 from nmt.extras.analysis.leaks import words
 from nmt.extras.analysis.results import Section, Translated, sentence_text
 from nmt.report.table import Table
 from nmt.text.tokenizers import Tokenizer
+from nmt.texts.warnings import repeats
 
 LENGTHS = (5, 10, 15, 20, 30, 40)  # upper limits of the classes: words of the source
 FREQUENCIES = (0, 5, 50, 500, 5000)  # upper limits of the classes: occurrences in the training data

@@ -45,10 +45,8 @@ from nmt.data.corpus import (
 from nmt.data.manifest import ORIGINAL, load_manifest
 from nmt.data.reading import Pair
 from nmt.data.splitting import fingerprint, sentence_key
-from nmt.decoding.batch_runner import TooLargeError
 from nmt.decoding.translator import Translator
-from nmt.decoding.warnings import MAX_REPETITIONS, repeats
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError, DataError, TooLargeError
 from nmt.files import sha256_of, write_text
 from nmt.lines import read_lines
 from nmt.model.seq2seq import Seq2Seq
@@ -58,6 +56,7 @@ from nmt.run.leaks import HeldOut, PreparedData, check_teacher
 from nmt.run.load import build_translator, find_run_and_checkpoint
 from nmt.text.tokenizers import SIDES
 from nmt.text.vocabulary import SPECIALS, UNK
+from nmt.texts.warnings import MAX_REPETITIONS, repeats
 
 # The origins of training pairs, beside those of `nmt prepare`.
 FORWARD, BACKWARD = "forward", "backward"

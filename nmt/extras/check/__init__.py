@@ -10,5 +10,6 @@ EXTRA = Extra(
             "Exit status 1 if something was found.",
             "nmt.extras.check.command:command",
         )
-    }
+    },
+    needs=("documents",),
 )

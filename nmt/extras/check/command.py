@@ -6,13 +6,14 @@ from typing import Annotated
 import typer
 
 from nmt.commands.options import JsonOption, to_json
+from nmt.config.parts import format_of
 from nmt.errors import DataError
 from nmt.extras.check.findings import Text, find_all, first_difference
-from nmt.extras.documents.document import format_of, open_document
-from nmt.extras.texts.glossary import Glossary
-from nmt.extras.texts.marked import Marked
+from nmt.extras.documents.document import open_document
 from nmt.files import explain_read_errors
 from nmt.lines import read_text_lines
+from nmt.texts.glossary import Glossary
+from nmt.texts.marked import Marked
 
 
 def command(

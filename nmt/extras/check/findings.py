@@ -7,11 +7,11 @@ from itertools import accumulate
 from math import log
 from statistics import mean, median
 
-from nmt.decoding.items import differences, keeps_items
-from nmt.extras.texts.glossary import Glossary, missing
-from nmt.extras.texts.items import without_signs
-from nmt.extras.texts.marked import Marked
-from nmt.text.sentences import END_MARKS, most_sentences, n_sentences
+from nmt.texts.differences import differences, keeps_items
+from nmt.texts.glossary import Glossary, missing
+from nmt.texts.items import without_signs
+from nmt.texts.marked import Marked
+from nmt.texts.sentences import END_MARKS, most_sentences, n_sentences
 
 MIN_CHARACTERS = 20  # of a text whose length tells something
 SLACK = 10  # characters, which count little in long texts

@@ -9,46 +9,56 @@ import glob
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from nmt.commands.options import Extension, OutputOptions, options_from
-from nmt.commands.translate import EXTENSIONS, checked, wrapped
-from nmt.commands.translate_lines import InputTexts, output_lines
-from nmt.decoding.translator import Translator
+from nmt.commands.inputs import InputTexts
+from nmt.commands.options import (
+    BeamOption,
+    DecodingOption,
+    DeviceOption,
+    GlossaryOption,
+    JsonOption,
+    KeepOption,
+    MemoryOption,
+    NoProtectOption,
+    NoSplitOption,
+    RunsOption,
+    Shown,
+    decoding_overrides,
+)
+from nmt.commands.translate import memory_overrides, output_lines, text_settings
 from nmt.errors import DataError
 from nmt.files import explain_write_errors, read_json, replacing, sha256_of, write_json
 from nmt.lines import decode_batches, read_raw_lines
 from nmt.run.checkpoint import MODEL_FILE
-from nmt.run.folder import files_of_extras, load_run_config
-from nmt.run.load import build_translator, opened
+from nmt.run.folder import further_files, load_run_config
+from nmt.run.load import opened
+from nmt.texts.glossary import Glossary
+from nmt.texts.load import build_text_translator
+from nmt.texts.translator import TextTranslator
 
 SETTINGS_FILE, RECORDS = Path(".nmt", "settings.json"), Path(".nmt", "parts")
-OUTPUT_KEYS = ("n_best", "prefix", "align", "threshold", "score", "as_json")
 PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".zip")
 
 
-@dataclass(frozen=True)
-class CorpusOptions(OutputOptions):
-    """With which runs to translate which files, and what to write."""
-
+def command(
     file: Annotated[
-        Path | None,
+        Path,
         typer.Option(
             "--file",
             help="The files: a pattern in quotes, such as 'parts/*.gz', or one of them.",
             metavar="PATTERN",
         ),
-    ] = None
+    ],
     output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Write into this folder.", metavar="FOLDER"),
-    ] = None
+        Path, typer.Option("-o", "--output", help="Write into this folder.", metavar="FOLDER")
+    ],
+    run: RunsOption = None,
     shard: Annotated[
         str,
         typer.Option(
@@ -56,51 +66,55 @@ class CorpusOptions(OutputOptions):
             help="Of the files, only this share: 3/16 is the third of 16, for array jobs.",
             metavar="N/COUNT",
         ),
-    ] = "1/1"
-
-
-@options_from(CorpusOptions, *EXTENSIONS)
-def command(**values: Any) -> None:
+    ] = "1/1",
+    memory: MemoryOption = None,
+    glossary: GlossaryOption = None,
+    beam: BeamOption = None,
+    set_: DecodingOption = None,
+    no_split: NoSplitOption = False,
+    no_protect: NoProtectOption = False,
+    keep: KeepOption = None,
+    as_json: JsonOption = False,
+    device: DeviceOption = "auto",
+) -> None:
     """Translate the parts that are not translated yet; bad ones do not stop the others.
 
     Raises:
-        CheckpointError, ConfigError: as `load_translator`.
+        CheckpointError, ConfigError: as `load_text_translator`.
         DataError: there are no parts; the folder holds translations by another model or with other
             settings, or cannot be written; or, at the end, some parts could not be translated.
     """
-    options, extensions = checked(CorpusOptions, values)
-    if options.file is None or options.output is None:
-        raise typer.BadParameter("give --file PATTERN and -o FOLDER")
-    match = re.fullmatch(r"(\d+)/(\d+)", options.shard)
-    number, count = map(int, match.groups()) if match else (0, 0)
-    if not 1 <= number <= count:
-        raise typer.BadParameter(
-            f"--shard {options.shard}: write number/count, with a number from 1 to count, such as "
-            "3/16"
-        )
-    parts = [*find_parts(options.file, options.output).items()][number - 1 :: count]
+    settings = text_settings(no_split=no_split, no_protect=no_protect, keep=keep)
+    overrides = [*memory_overrides(memory), *decoding_overrides(set_, beam)]
+    parts = find_parts(file, output, shard)
     with ExitStack() as stack:
-        members = [stack.enter_context(opened(path)) for path in options.run or (None,)]
-        _check_settings(options.output, members, options, extensions)
-        missing = [(output, path) for output, path in parts if not _is_translated(path, output)]
+        members = [stack.enter_context(opened(path)) for path in run or (None,)]
+        options = {
+            "json": as_json,
+            "memory": _described(memory),
+            "glossary": _described(glossary),
+            "no_split": no_split,
+            "no_protect": no_protect,
+            "keep": str(keep),
+        }
+        _check_settings(output, members, options, overrides)
+        missing = [(written, path) for written, path in parts if not _is_translated(path, written)]
         if len(missing) < len(parts):
             _print(f"{len(parts) - len(missing)} of {len(parts)} parts are already translated")
         if not missing:
             return
-        translator = build_translator(
+        translator = build_text_translator(
             members,
-            device=options.device,
-            overrides=options.overrides,
-            n_best=options.n_best,
+            settings,
+            glossary=None if glossary is None else Glossary.read(glossary),
+            device=device,
+            overrides=overrides,
         )
-    if options.prefix is not None:
-        translator.prefix_ids([options.prefix])
-    translator = wrapped(translator, extensions)
     failed = []
-    for output, path in missing:
-        with explain_write_errors(output, "; other parts are intact"):
+    for written, path in missing:
+        with explain_write_errors(written, "; other parts are intact"):
             try:
-                _translate_part(path, output, translator, options)
+                _translate_part(path, written, translator, Shown(as_json=as_json))
             except DataError as error:
                 failed.append(path.name)
                 _print(str(error))
@@ -111,13 +125,23 @@ def command(**values: Any) -> None:
         )
 
 
-def find_parts(pattern: Path, folder: Path) -> dict[Path, Path]:
-    """The part of the corpus for each translation, in the order of their names.
+def find_parts(pattern: Path, folder: Path, shard: str) -> list[tuple[Path, Path]]:
+    """Each translation to write with its part of the corpus, in the order of their names.
+
+    Args:
+        shard: which of them: "3/16".
 
     Raises:
+        typer.BadParameter: the shard is none.
         DataError: no file matches, or the translations of two parts would have the same name, or
             the name of a part.
     """
+    match = re.fullmatch(r"(\d+)/(\d+)", shard)
+    number, count = map(int, match.groups()) if match else (0, 0)
+    if not 1 <= number <= count:
+        raise typer.BadParameter(
+            f"--shard {shard}: write number/count, with a number from 1 to count, such as 3/16"
+        )
     paths = sorted(path for path in map(Path, glob.glob(str(pattern))) if path.is_file())
     if pattern.is_file():  # its name may have characters of patterns
         paths = [pattern]
@@ -136,31 +160,30 @@ def find_parts(pattern: Path, folder: Path) -> dict[Path, Path]:
         if output.resolve() == path.resolve():
             raise DataError(f"{folder}: holds the parts themselves; choose another folder with -o")
         parts[output] = path
-    return parts
+    return [*parts.items()][number - 1 :: count]
 
 
 def _check_settings(
     folder: Path,
     members: Sequence[tuple[Path, Path]],
-    options: CorpusOptions,
-    extensions: Sequence[Extension],
+    options: Mapping[str, Any],
+    overrides: Sequence[str],
 ) -> None:
     """Record in a new folder all that the translations depend on but the input.
 
     Raises:
         DataError: the settings of an old folder differ.
     """
-    decoding = load_run_config(members[0][0], options.overrides).decoding.model_dump(mode="json")
+    decoding = load_run_config(members[0][0], overrides).decoding.model_dump(mode="json")
     files = [
         path
         for run, checkpoint in members
-        for path in (checkpoint / MODEL_FILE, *(run / name for name in files_of_extras()))
+        for path in (checkpoint / MODEL_FILE, *(run / name for name in further_files()))
         if path.exists()
     ]
     settings = {  # flat, so that differences have names
         "model": [sha256_of(path)[:12] for path in files],
-        **{key: getattr(options, key) for key in OUTPUT_KEYS},
-        **{key: _described(value) for each in extensions for key, value in vars(each).items()},
+        **options,
         **{f"decoding.{key}": decoding[key] for key in decoding},
     }
     path = folder / SETTINGS_FILE
@@ -184,10 +207,9 @@ def _check_settings(
         )
 
 
-def _described(value: Any) -> str:
-    """The value of an option; of a file, also what it holds."""
-    is_file = isinstance(value, Path) and value.is_file()
-    return f"{value} {sha256_of(value)[:12]}" if is_file else str(value)
+def _described(path: Path | None) -> str:
+    """The file of an option, and what it holds."""
+    return f"{path} {sha256_of(path)[:12]}" if path is not None and path.is_file() else str(path)
 
 
 def _record_of(output: Path) -> Path:
@@ -206,9 +228,7 @@ def _is_translated(path: Path, output: Path) -> bool:
         return False
 
 
-def _translate_part(
-    path: Path, output: Path, translator: Translator, options: CorpusOptions
-) -> None:
+def _translate_part(path: Path, output: Path, translator: TextTranslator, shown: Shown) -> None:
     """Translate a part, then record it. Raises: DataError if it cannot be read or translated."""
     start_time, n_lines = time.perf_counter(), 0
     try:
@@ -221,7 +241,7 @@ def _translate_part(
         replacing(output) as temporary,
         temporary.open("w", encoding="utf-8", newline="\n") as file,
     ):
-        for line in output_lines(translator, inputs, options):
+        for line in output_lines(translator, inputs, shown):
             file.write(f"{line}\n")
             n_lines += 1
     write_json(

@@ -1,5 +1,23 @@
 """Files of many formats: their texts are translated, all else stays byte for byte."""
 
-from nmt.plugins import Extra
+from nmt.plugins import Extra, Part
 
-EXTRA = Extra(translate="nmt.extras.documents.options:DocumentOptions", install="texts")
+FOLDER = "nmt.extras.documents"
+XML = {"declares": True, "escapes": "xmlcharrefreplace"}
+JAVA = {"encoding": "latin-1", "escapes": "backslashreplace"}
+FORMATS = {
+    "txt": Part(texts=f"{FOLDER}.document:find", suffixes=(".txt",)),
+    "md": Part(texts=f"{FOLDER}.markdown:find", suffixes=(".md", ".markdown")),
+    "html": Part(texts=f"{FOLDER}.html:find", suffixes=(".html", ".htm", ".xhtml"), **XML),
+    "docx": Part(texts=f"{FOLDER}.docx:DocxDocument", suffixes=(".docx",)),
+    "po": Part(texts=f"{FOLDER}.po:find", suffixes=(".po", ".pot"), targets=True, declares=True),
+    "xliff": Part(texts=f"{FOLDER}.xliff:find", suffixes=(".xlf", ".xliff"), targets=True, **XML),
+    "android": Part(texts=f"{FOLDER}.android:find", suffixes=(".xml",), **XML),
+    "properties": Part(texts=f"{FOLDER}.properties:find", suffixes=(".properties",), **JAVA),
+    "json": Part(texts=f"{FOLDER}.json:find", suffixes=(".json",)),
+    "srt": Part(texts=f"{FOLDER}.subtitles:find", suffixes=(".srt",)),
+    "vtt": Part(texts=f"{FOLDER}.subtitles:find", suffixes=(".vtt",)),
+}
+for row in FORMATS.values():
+    row.traits["opens"] = f"{FOLDER}.document:open_document"
+EXTRA = Extra(rows={"formats": FORMATS}, install="documents")

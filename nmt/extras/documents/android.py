@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
-from nmt.extras.documents.document import FormatError, Segment, Skipped
+from nmt.errors import FormatError
+from nmt.extras.documents.document import Segment, Skipped
 from nmt.extras.documents.markup import Kind, Tag, body_of, content_of, elements, kind_in_section
 from nmt.extras.documents.messages import escapes, is_text, message, unescaped
 

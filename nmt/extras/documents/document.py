@@ -7,55 +7,22 @@ feeds as line ends. It raises FormatError or ExpatError for a file of another fo
 
 import codecs
 import re
-import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
 from xml.parsers.expat import ErrorString, ExpatError
 
-from nmt.errors import DataError
-from nmt.extras.texts.marked import Marked
+from nmt.config.parts import DOCUMENT_FORMATS, FORMATS, SUFFIXES, format_of
+from nmt.errors import DataError, FormatError
 from nmt.lines import CONVERT, ENCODINGS, MAX_STREAMED_BYTES, to_utf8
-from nmt.plugins import Part
+from nmt.plugins import Part, import_object
+from nmt.texts.marked import Marked
+from nmt.texts.warnings import describe
 
-if TYPE_CHECKING:
-    from nmt.decoding.translator import Translator
-
-
-def _part(place: str, *suffixes: str, **traits: Any) -> Part:
-    return Part(f"nmt.extras.documents.{place}", suffixes=suffixes, **traits)
-
-
-# targets: whether the files have both languages. declares: whether a file says in which encoding it
-# is. encoding: of files that are not UTF-8. escapes: how a character that the encoding lacks is
-# written, as `str.encode` names it.
-_XML = {"declares": True, "escapes": "xmlcharrefreplace"}
-_JAVA = {"encoding": "latin-1", "escapes": "backslashreplace"}
-FORMATS = {
-    "txt": _part("document:find", ".txt"),
-    "md": _part("markdown:find", ".md", ".markdown"),
-    "html": _part("html:find", ".html", ".htm", ".xhtml", **_XML),
-    "docx": _part("docx:DocxDocument", ".docx"),
-    "po": _part("po:find", ".po", ".pot", targets=True, declares=True),
-    "xliff": _part("xliff:find", ".xlf", ".xliff", targets=True, **_XML),
-    "android": _part("android:find", ".xml", **_XML),
-    "properties": _part("properties:find", ".properties", **_JAVA),
-    "json": _part("json:find", ".json"),
-    "srt": _part("subtitles:find", ".srt"),
-    "vtt": _part("subtitles:find", ".vtt"),
-}
-SUFFIXES = {suffix: name for name, part in FORMATS.items() for suffix in part.trait("suffixes")}
-BATCH_SEGMENTS = 1024  # translated at once
 DECLARATION = re.compile(rb"""(?:encoding|charset)\s*=\s*["']?([A-Za-z][\w.:-]*)""")
 MAX_DECLARATION = 4096  # the bytes of a file where it may stand
-
-
-class FormatError(DataError):
-    """A file is not what its format asks for: "line 3: ..."."""
 
 
 @dataclass(frozen=True)
@@ -160,8 +127,6 @@ class TextDocument:
     def __init__(
         self, name: str, content: Content, found: Iterable[Found], *, fill_all: bool = False
     ) -> None:
-        from nmt.decoding.warnings import describe
-
         self.name, self.content = name, content
         self.segments: list[Segment] = []
         feeds = [match.start() for match in re.finditer("\n", content.text)]
@@ -179,34 +144,6 @@ class TextDocument:
             if len(each.text.text) > MAX_STREAMED_BYTES:
                 limit = f"longer than {MAX_STREAMED_BYTES:,} characters"
                 raise DataError(f"{name}, {self.unit} {line}: a text is {limit}; divide it")
-
-    def translated(self, translator: "Translator") -> Iterator[bytes]:
-        """The file with translated texts, in pieces, as soon as possible. At the end, warnings and
-        remarks go to stderr.
-
-        Raises:
-            DataError: a text does not fit into memory, or the encoding of the file lacks a
-                character.
-        """
-        from nmt.commands.translate_lines import InputTexts, answers
-        from nmt.decoding.warnings import WarningChecker
-        from nmt.extras.texts.translator import TextTranslator
-
-        assert isinstance(translator, TextTranslator)
-        checker = WarningChecker(translator.tokenizers, translator.vocabularies)
-        starts = range(0, len(self.segments), BATCH_SEGMENTS)
-        batches = (self.segments[start : start + BATCH_SEGMENTS] for start in starts)
-        results = answers(
-            InputTexts(batches, self.name, self.unit, numbers=self.lines),
-            lambda segments: translator.translate_marked([each.text for each in segments]),
-            lambda result: checker.warnings(result[1]),
-        )
-        yield from self.written(result[0] for _, result, _ in results)
-        if not self.content.encoding.startswith("utf-8"):
-            encoding = f"{self.content.encoding.upper()}, as {self.name} is"
-            print(f"nmt: the translation is in {encoding}", file=sys.stderr)
-        for remark in self.remarks:
-            print(f"nmt: {remark}", file=sys.stderr)
 
     def written(self, translations: Iterable[Marked]) -> Iterator[bytes]:
         """The file with these translations, in pieces. Raises: DataError: its encoding lacks a
@@ -282,17 +219,12 @@ def joined(text: Marked, escape: Callable[[str], str]) -> str:
     return "".join([*parts, escape(text.text[position:])])
 
 
-def format_of(name: str) -> str | None:
-    """The format of a file, by its suffix."""
-    return SUFFIXES.get(PurePath(name).suffix.lower())
-
-
 def open_document(
     data: bytes, name: str, format_name: str | None = None, *, fill_all: bool = False
 ) -> TextDocument:
     """The document of a file.
 
-    name: for messages, and for the format where none is given. format_name: a key of `FORMATS`.
+    name: for messages, and for the format where none is given. format_name: a document format.
 
     Raises:
         DataError: the format is unknown.
@@ -300,15 +232,16 @@ def open_document(
         NmtError: a library is not installed.
     """
     format_name = format_name or format_of(name)
-    if format_name not in FORMATS:
-        known = ", ".join(FORMATS if format_name else SUFFIXES)
+    if format_name not in DOCUMENT_FORMATS:
+        known = ", ".join(DOCUMENT_FORMATS if format_name else SUFFIXES)
         raise DataError(f"{name}: unknown format; these are known: {known}")
     part = FORMATS[format_name]
+    find = import_object(part.trait("texts"))
     if format_name == "docx":
-        return part.load()(data, name)  # type: ignore[no-any-return]
+        return find(data, name)  # type: ignore[no-any-return]
     content = Content.of_bytes(data, name, part)
     try:
-        return TextDocument(name, content, part.load()(content.text), fill_all=fill_all)
+        return TextDocument(name, content, find(content.text), fill_all=fill_all)
     except ExpatError as error:
         problem = f"not well-formed ({ErrorString(error.code)})"
         raise FormatError(f"{name}, line {error.lineno}: {problem}") from None

@@ -12,17 +12,11 @@ from html import unescape
 from xml.parsers.expat import ExpatError
 from xml.sax.saxutils import escape
 
-from nmt.errors import DataError
-from nmt.extras.documents.document import (
-    FORMATS,
-    Content,
-    FormatError,
-    Segment,
-    TextDocument,
-    stripped,
-)
+from nmt.config.parts import FORMATS
+from nmt.errors import DataError, FormatError
+from nmt.extras.documents.document import Content, Segment, TextDocument, stripped
 from nmt.extras.documents.markup import Kind, Piece, Tag, elements, marked_of
-from nmt.extras.texts.marked import Mark, Marked
+from nmt.texts.marked import Mark, Marked
 
 MEMBER = re.compile(r"word/(?:document|header|footer|footnotes|endnotes|comments)\d*\.xml")
 MAX_UNPACKED = 1 << 28  # bytes of all members together, a hundred times a long book

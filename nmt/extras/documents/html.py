@@ -18,7 +18,7 @@ from nmt.extras.documents.markup import (
     marked_of,
     tags,
 )
-from nmt.extras.texts.marked import Marked
+from nmt.texts.marked import Marked
 
 INLINE = re.compile(
     "a|abbr|acronym|b|bdi|bdo|big|br|cite|code|data|del|dfn|em|font|i|img|input|ins|kbd|mark|math|"

@@ -5,9 +5,10 @@ import re
 from collections.abc import Iterator
 from functools import partial
 
-from nmt.extras.documents.document import FormatError, Segment, Skipped
+from nmt.errors import FormatError
+from nmt.extras.documents.document import Segment, Skipped
 from nmt.extras.documents.messages import is_text, message
-from nmt.extras.texts.marked import Marked
+from nmt.texts.marked import Marked
 
 TOKEN = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:)?|[{}\[\]]')
 

@@ -13,11 +13,12 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from nmt.extras.documents.document import FormatError, Segment, Skipped, joined, line_at
+from nmt.errors import FormatError
+from nmt.extras.documents.document import Segment, Skipped, joined, line_at
 from nmt.extras.documents.html import KEPT
 from nmt.extras.documents.markup import VOID, Kind, Piece, marked_of
-from nmt.extras.texts.marked import Mark, Marked
 from nmt.lines import MAX_STREAMED_BYTES
+from nmt.texts.marked import Mark, Marked
 
 FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\n(?:.*\n)*?\1[ \t]*(?:\n|\Z)")
 # What other dialects have inside a text. `border`: boxes of tasks, footnotes and what follows them,

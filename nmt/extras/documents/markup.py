@@ -9,8 +9,8 @@ from html import unescape
 from typing import Literal, NamedTuple
 from xml.parsers import expat
 
-from nmt.extras.documents.document import FormatError
-from nmt.extras.texts.marked import Mark, Marked
+from nmt.errors import FormatError
+from nmt.texts.marked import Mark, Marked
 
 Kind = Literal["open", "close", "empty", "item"]
 KindOf = Callable[["Tag"], tuple[Kind | None, str, bool]]  # as `blocks` asks for it

@@ -4,11 +4,11 @@ import re
 from collections.abc import Callable, Mapping
 
 from nmt.extras.documents.document import Segment, Skipped, joined
-from nmt.extras.texts.marked import Marked
+from nmt.texts.marked import Marked
+from nmt.texts.patterns import FORMS
 
-# The messages of ICU with forms to choose from: `{n, plural, one {a file} other {# files}}`.
-FORMS = re.compile(r"\{\s*[\w.$-]+\s*,\s*(?:plural|select|selectordinal|choice)\s*,")
-HAS_FORMS = "has plural or select forms in braces; translate it by hand"
+HAS_FORMS = re.compile(rf"{FORMS}|\{{\s*[\w.$-]+\s*,\s*choice\s*,")
+FORMS_ADVICE = "has plural or select forms in braces; translate it by hand"
 # Values without text: colors, addresses, paths, names of files and keys, locales, dates such as
 # "DD.MM.YYYY", and half a surrogate pair.
 NO_TEXT = re.compile(
@@ -80,8 +80,8 @@ def message(
         write: from the whole text, with its markup, to what stands in the file.
         escape: for the characters of the text. name: of the message, for remarks.
     """
-    if FORMS.search(text.text):
-        return Skipped(start, f"{name} {HAS_FORMS}".lstrip())
+    if HAS_FORMS.search(text.text):
+        return Skipped(start, f"{name} {FORMS_ADVICE}".lstrip())
     if text.marks:
         return Segment(start, end, text, lambda other: write(joined(other, escape)), target)
     body = text.text.strip()

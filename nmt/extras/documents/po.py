@@ -5,9 +5,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from nmt.extras.documents.document import FormatError, Segment, Skipped, line_at
+from nmt.errors import FormatError
+from nmt.extras.documents.document import Segment, Skipped, line_at
 from nmt.extras.documents.messages import escapes, message, unescaped
-from nmt.extras.texts.marked import Marked
+from nmt.texts.marked import Marked
 
 QUOTED = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
 PIECE = re.compile(

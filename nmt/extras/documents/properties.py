@@ -7,7 +7,7 @@ from functools import partial
 
 from nmt.extras.documents.document import Segment, Skipped
 from nmt.extras.documents.messages import NAMES, escapes, is_text, message, unescaped
-from nmt.extras.texts.marked import Marked
+from nmt.texts.marked import Marked
 
 LINE = re.compile(
     r"""^[ \t\f]*+(?: [#!].*+ | (?P<key>(?:[^\\\s=:]++ | \\[\s\S])++) [ \t\f]*+[=:]?[ \t\f]*+

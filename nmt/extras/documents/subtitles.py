@@ -5,9 +5,10 @@ import re
 from collections.abc import Iterator
 from itertools import count, pairwise
 
-from nmt.extras.documents.document import FormatError, Segment
+from nmt.errors import FormatError
+from nmt.extras.documents.document import Segment
 from nmt.extras.documents.markup import Kind, Piece, marked_of
-from nmt.extras.texts.marked import Marked
+from nmt.texts.marked import Marked
 
 TIME = r"(?:\d+:)?\d\d?:\d\d?[.,]\d{1,3}"
 # What stands before the lines of a cue.

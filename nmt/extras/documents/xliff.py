@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
-from nmt.extras.documents.document import FormatError, Segment, Skipped
+from nmt.errors import FormatError
+from nmt.extras.documents.document import Segment, Skipped
 from nmt.extras.documents.markup import Kind, Tag, body_of, content_of, elements
 from nmt.extras.documents.messages import message
-from nmt.extras.texts.marked import Marked
+from nmt.texts.marked import Marked
 
 UNITS = ("trans-unit", "segment")  # of version 1 and 2
 PAIRS = {"g", "mrk", "pc"}  # elements with text

@@ -105,7 +105,7 @@ def export_run(run: Path, checkpoint: Path, output: Path, overrides: Sequence[st
         CheckpointError: the checkpoint cannot be read, or the run was changed meanwhile.
         ConfigError: an override is invalid, or asks for something that the exported translator does
             not do.
-        DataError: vocabularies, tokenizers or lexicon of the run are missing or damaged.
+        DataError: vocabularies or tokenizers of the run are missing or damaged.
     """
     with new_folder(output) as folder, unchanged([(run, checkpoint)]):
         config = load_run_config(run, overrides)

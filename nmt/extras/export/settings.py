@@ -5,11 +5,9 @@ from typing import Any
 
 from nmt import __version__
 from nmt.config.schema import Config
-from nmt.config.section import key_of
 from nmt.decoding.translator import WordlessLines
 from nmt.errors import ConfigError
 from nmt.extras.export import translate
-from nmt.extras.lexicon.lexicon import LEXICON_FILE, Lexicon
 from nmt.run.folder import load_vocabularies
 from nmt.text.tokenizers import SIDES, load_tokenizer
 
@@ -39,15 +37,11 @@ def settings_of(run: Path, config: Config) -> dict[str, Any]:
 
     Raises:
         ConfigError: the exported translator would find other translations.
-        DataError: vocabularies, tokenizers or lexicon of the run are missing or damaged.
+        DataError: vocabularies or tokenizers of the run are missing or damaged.
     """
     _check_is_exported(config)
     languages = (config.data.src_language, config.data.tgt_language)
-    decoding, lexicon = config.decoding, {}
-    path = run / LEXICON_FILE
-    if path.exists() and decoding.replace_unknown and key_of(decoding, "lexicon", bool):
-        entries = Lexicon.load(path).entries
-        lexicon = {token: translations[0].token for token, translations in entries.items()}
+    decoding = config.decoding
     wordless = WordlessLines(*load_vocabularies(run))
     return {
         "format": translate.FORMAT,
@@ -60,7 +54,7 @@ def settings_of(run: Path, config: Config) -> dict[str, Any]:
             side: load_tokenizer(config.tokenizer, language, side, run).settings()
             for side, language in zip(SIDES, languages, strict=True)
         },
-        "lexicon": lexicon,
+        "lexicon": {},
         "not_copied": "".join(sorted(wordless.only_source)) if wordless.are_copied else None,
     }
 

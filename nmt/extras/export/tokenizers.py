@@ -2,12 +2,20 @@
 
 from typing import Any
 
-from nmt.decoding import warnings
 from nmt.errors import ConfigError
 from nmt.extras.export.expressions import to_javascript
-from nmt.extras.texts.sentences import LINE_FEED
-from nmt.text.sentences import BEGINS, END, LIST_NUMBER, TIGHT_END, TITLE, WIDE_END, has_ordinals
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WordTokenizer
+from nmt.texts import frequencies, warnings
+from nmt.texts.sentences import (
+    BEGINS,
+    END,
+    LINE_FEED,
+    LIST_NUMBER,
+    TIGHT_END,
+    TITLE,
+    WIDE_END,
+    has_ordinals,
+)
 
 
 def tokenizer_data(tokenizer: Tokenizer) -> Any:
@@ -52,6 +60,6 @@ def sentence_rules(language: str) -> dict[str, Any]:
 
 def warning_rules() -> dict[str, Any]:
     """Of `warningsOf`: the texts, and the limits by their names in Python."""
-    named = vars(warnings).items()
+    named = (vars(frequencies) | vars(warnings)).items()
     limits = {name: value for name, value in named if name.startswith(("MAX_", "MIN_"))}
     return {"descriptions": dict(warnings.DESCRIPTIONS), **limits}

@@ -95,7 +95,6 @@ class Translator:
         folder = Path(folder)
         settings = read_settings(folder)
         digests: dict[str, str] = settings["sha256"]
-        self.lexicon: dict[str, str] = settings["lexicon"]
         self.threads = threads
         texts = (
             read_file(folder, f"{side}.vocab.txt", MAX_TEXT_BYTES, digests).decode()
@@ -204,15 +203,13 @@ class Translator:
         tokens = [self.tgt_tokens[index] for index in hypothesis.ids]
         written = tokens.copy()
         if self.options["replace_unknown"] and UNK in hypothesis.ids:
-            # By the most-attended word, or its translation (Luong 2015b).
+            # By the most-attended word (Luong 2015b).
             surfaces = self.src_tokenizer.surface_forms(text, src_tokens)
             for position, index in enumerate(hypothesis.ids):
                 if index == UNK:
                     weights = hypothesis.attention[position, : len(src_tokens)]
                     peak = int(weights.argmax())
-                    entry = self.lexicon.get(src_tokens[peak], SPECIALS[UNK])
-                    replacement = surfaces[peak] if entry == SPECIALS[UNK] else entry
-                    written[position] = replacement if weights.any() else ""
+                    written[position] = surfaces[peak] if weights.any() else ""
         joined = self.tgt_tokenizer.join(token for token in written if token)
         return Translation(
             joined, hypothesis.score, tuple(tokens), tuple(src_tokens), hypothesis.attention

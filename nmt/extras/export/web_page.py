@@ -22,18 +22,18 @@ from urllib.parse import quote
 
 import onnx
 
-from nmt.decoding.items import PATTERNS
 from nmt.errors import ConfigError, DataError
 from nmt.extras.export.expressions import to_javascript
 from nmt.extras.export.graphs import export_graphs
 from nmt.extras.export.program import Weights, to_program
 from nmt.extras.export.settings import settings_of
 from nmt.extras.export.tokenizers import sentence_rules, tokenizer_data, warning_rules
-from nmt.extras.texts.sentences import writes_spaces
 from nmt.files import new_folder, write_text
 from nmt.run.folder import load_run_config, load_vocabularies
 from nmt.run.load import load_model, opened, unchanged
 from nmt.text.tokenizers import SIDES, load_tokenizer
+from nmt.texts.patterns import PATTERNS
+from nmt.texts.sentences import writes_spaces
 
 # Where the parts of the page are: a package, and a folder in it.
 SERVE, REPORTS, EXPORT = (
@@ -132,7 +132,7 @@ def _model(
         },
         "sentences": sentence_rules(languages[0]),
         "warnings": warning_rules(),
-        "items": [to_javascript(pattern.finditer) for _, pattern in PATTERNS],
+        "items": [to_javascript(row.pattern.finditer) for row in PATTERNS if row.is_compared],
         "writes_spaces": writes_spaces(languages[1]),
         "wide": _wide_characters(),
     }

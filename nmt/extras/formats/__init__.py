@@ -6,6 +6,7 @@ from nmt.plugins import Extra, Part
 
 READERS = "nmt.extras.formats.readers"
 CATALOGS = "nmt.extras.formats.catalogs"
+PROLOG = r"\s*(?:<[?!][^>]*>\s*)*"  # of XML
 EXTRA = Extra(
     rows={
         "formats": {
@@ -14,6 +15,7 @@ EXTRA = Extra(
                 text="jsonl",
                 columns="name",
                 records=f"{READERS}:jsonl_records",
+                begins=r'\s*\{[ \t]*"[^\n]*(?:\}\s*\n|\Z)|\s*\[\s*\{\s*"',
             ),
             "parquet": Part(
                 f"{READERS}:open_parquet",
@@ -26,18 +28,21 @@ EXTRA = Extra(
                 text="tmx",
                 columns="none",
                 records=f"{READERS}:tmx_records",
+                begins=PROLOG + r"<(?:\w+:)?tmx\b",
             ),
             "po": Part(
                 f"{CATALOGS}:open_po",
                 text="po",
                 columns="none",
                 records=f"{CATALOGS}:po_records",
+                begins=r'(?:#.*\n|\s)*msg(?:id|ctxt) "',
             ),
             "xliff": Part(
                 f"{CATALOGS}:open_xliff",
                 text="xliff",
                 columns="none",
                 records=f"{CATALOGS}:xliff_records",
+                begins=PROLOG + r"<(?:\w+:)?xliff\b",
             ),
             "prepared": Part(
                 "nmt.extras.formats.prepared:open_prepared",
@@ -48,4 +53,5 @@ EXTRA = Extra(
         }
     },
     install="formats",
+    needs=("documents",),
 )

@@ -7,13 +7,15 @@ from functools import partial
 from pathlib import Path
 from xml.parsers.expat import ExpatError
 
+from nmt.config.parts import FORMATS
 from nmt.config.schema import SourceConfig
 from nmt.data.formats import Files, Languages, PairSource, RawRow
-from nmt.errors import DataError
-from nmt.extras.documents.document import FORMATS, Content, FormatError, Segment
+from nmt.errors import DataError, FormatError
+from nmt.extras.documents.document import Content, Segment
 from nmt.extras.documents.messages import without_accelerator
 from nmt.extras.documents.po import entries
 from nmt.lines import ignore_progress, read_blocks
+from nmt.plugins import import_object
 
 MAX_BYTES = 1 << 28  # of a file, which is read as a whole
 # The codes of the languages in XLIFF.
@@ -70,7 +72,7 @@ class CatalogSource(PairSource):
                 return ("", _code(HEADER_CODE.search(text)) or named), pairs
             pairs = [
                 (each.text.text, each.target.text)
-                for each in part.load()(text)
+                for each in import_object(part.trait("texts"))(text)
                 if isinstance(each, Segment) and each.target and each.target.text
                 if not TO_REVIEW.match(text, each.start)
             ]

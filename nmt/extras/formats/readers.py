@@ -11,10 +11,10 @@ from typing import Any
 
 from nmt.config.schema import SourceConfig
 from nmt.data.formats import BAD_RECORD, Files, Languages, NoPairError, PairSource, RawRow
-from nmt.decoding.items import PATTERNS
 from nmt.errors import DataError
 from nmt.files import explain_read_errors
 from nmt.lines import MAX_LINE_BYTES, ignore_progress, read_blocks, read_raw_lines
+from nmt.texts.patterns import PATTERNS
 
 PARQUET_ROWS = 4096  # read at once
 MAX_ROW_GROUP_BYTES = 1 << 32  # uncompressed: a larger one would not fit into memory
@@ -380,7 +380,8 @@ class _TmxTarget:
 
 def _is_placeholder(text: str) -> bool:
     """Whether a text is one placeholder of a program, such as {name} or %s."""
-    return any(kind == "placeholder" and pattern.fullmatch(text) for kind, pattern in PATTERNS)
+    rows = (row for row in PATTERNS if row.is_compared and row.kind == "placeholder")
+    return any(row.pattern.fullmatch(text) for row in rows)
 
 
 def _to_code(name: str) -> str:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
+from nmt.config.parts import FORMATS, having
 from nmt.errors import DataError
 from nmt.extras.init.languages import language_of_name
 from nmt.files import explain_read_errors
@@ -16,14 +17,7 @@ TABLE = "save it as CSV (UTF-8), a pair in each row"
 COPY = f"copy its sentences into a spreadsheet, a pair in each row, and {TABLE}"
 OFFICE_FILES = {"[Content_Types].xml", "mimetype"}  # in the zip that such a document is
 
-# Formats of text that nmt reads, by how they begin.
 XML_PROLOG = r"\s*(?:<[?!][^>]*>\s*)*"
-FORMATS = {
-    "tmx": rf"{XML_PROLOG}<(?:\w+:)?tmx\b",
-    "xliff": rf"{XML_PROLOG}<(?:\w+:)?xliff\b",
-    "po": r'(?:#.*\n|\s)*msg(?:id|ctxt) "',
-    "jsonl": r'\s*\{[ \t]*"[^\n]*(?:\}\s*\n|\Z)|\s*\[\s*\{\s*"',
-}
 # Others: what they are, and what to do. The first that fits counts.
 OTHERS = {
     rf"{XML_PROLOG}<html\b|\s*<!doctype html": ("an HTML page", COPY),
@@ -60,8 +54,8 @@ def recognize(path: Path) -> str:
         raise DataError(f"{path}: is an office document, which `nmt` does not read; {TABLE}")
     content = b"".join(islice(read_blocks(path), 8))
     text = content.decode(json.detect_encoding(content), "replace")
-    for name, pattern in FORMATS.items():
-        if re.match(pattern, text, re.IGNORECASE):
+    for name in having(FORMATS, "begins"):
+        if re.match(FORMATS[name].trait("begins"), text, re.IGNORECASE):
             return name
     for pattern, (what, advice) in OTHERS.items():
         if re.match(pattern, text, re.IGNORECASE):

@@ -1,4 +1,4 @@
-"""A lexicon of a run: it translates unknown words, and shortens the list of candidates."""
+"""A lexicon of a run: it shortens the list of candidates of a step of search."""
 
 from nmt.plugins import Command, Extra
 
@@ -6,15 +6,12 @@ EXTRA = Extra(
     commands={
         "lexicon": Command(
             "Translation",
-            "Learn a lexicon from a run's data. It translates unknown words and makes "
-            "decoding.shortlist possible.",
+            "Learn a lexicon from a run's data, for decoding.shortlist.",
             "nmt.extras.lexicon.command:command",
         )
     },
     keys={"decoding": "nmt.extras.lexicon.keys:DecodingKeys"},
     rules="nmt.extras.lexicon.rules:rules",
     wrap="nmt.extras.lexicon.lexicon:wrap",
-    words="nmt.extras.lexicon.lexicon:words",
-    files="nmt.extras.lexicon.lexicon:files",
-    run_files=("lexicon.tsv",),
+    files={"lexicon.tsv": "nmt.extras.lexicon.lexicon:load_lexicon"},
 )

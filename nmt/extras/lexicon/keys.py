@@ -1,4 +1,4 @@
-"""The keys decoding.lexicon and decoding.shortlist."""
+"""The key decoding.shortlist."""
 
 from pydantic import Field
 
@@ -6,13 +6,6 @@ from nmt.config.section import Section
 
 
 class DecodingKeys(Section):
-    lexicon: bool = Field(
-        True,
-        description=(
-            "translate that word with the lexicon of `nmt lexicon`, if there is one, "
-            "before copying it"
-        ),
-    )
     shortlist: int = Field(
         0,
         ge=0,

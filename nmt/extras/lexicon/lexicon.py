@@ -1,12 +1,10 @@
 """The lexicon of a run: the translations of each source token, with their probabilities.
 
-It translates unknown words, and makes a shortlist of target words for each batch: fewer logits cost
-less (Jean 2015, 3.2).
+It makes a shortlist of target words for each batch: fewer logits cost less (Jean 2015, 3.2).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Self
@@ -51,11 +49,6 @@ class Lexicon:
 
     entries: Mapping[str, Sequence[Entry]]
 
-    def best(self, token: str) -> str | None:
-        """The most probable translation; None if the lexicon does not have the token."""
-        entries = self.entries.get(token)
-        return entries[0].token if entries else None
-
     def save(self, path: Path) -> None:
         """Write a table with one entry per line, whole or not at all."""
         rows = [
@@ -92,22 +85,7 @@ class Lexicon:
         )
 
 
-def words(run: Path, config: Config) -> Callable[[str], str | None] | None:
-    """The translations of source words, to replace <unk>; None if the run has no lexicon, or
-    decoding does not use it.
-
-    Raises:
-        DataError: the lexicon is damaged.
-    """
-    path, decoding = run / LEXICON_FILE, config.decoding
-    is_used = decoding.replace_unknown and key_of(decoding, "lexicon", bool)
-    return Lexicon.load(path).best if is_used and path.exists() else None
-
-
-def files(run: Path) -> Iterator[tuple[str, Callable[[], object]]]:
-    """The lexicon of a run, and the function that reads it."""
-    if (path := run / LEXICON_FILE).exists():
-        yield LEXICON_FILE, partial(Lexicon.load, path)
+load_lexicon = Lexicon.load
 
 
 def wrap(members: Sequence[Member], run: Path, config: Config) -> Sequence[Member]:

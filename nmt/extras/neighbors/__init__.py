@@ -15,8 +15,10 @@ EXTRA = Extra(
     },
     keys={"decoding": "nmt.extras.neighbors.keys:DecodingKeys"},
     wrap="nmt.extras.neighbors.model:wrap",
-    translator="nmt.extras.neighbors.memory:with_memory",
-    translate="nmt.extras.neighbors.options:MemoryOptions",
-    files="nmt.extras.neighbors.model:files",
-    run_files=("neighbors.tsv", "neighbors.safetensors"),
+    memory="nmt.extras.neighbors.memory:memory",
+    files={
+        "neighbors.tsv": "nmt.extras.neighbors.model:load_pairs",
+        "neighbors.safetensors": "nmt.extras.neighbors.datastore:read_keys",
+    },
+    needs=("init",),
 )

@@ -8,9 +8,8 @@ teacher forcing.
 
 import csv
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from nmt.data.tables import Dialect, find_dialect
 from nmt.decoding.ensemble import Member
 from nmt.errors import ConfigError, DataError
 from nmt.extras.init.pairs import read_pairs
-from nmt.extras.neighbors.datastore import KEYS_FILE, Datastore, load_keys, read_keys
+from nmt.extras.neighbors.datastore import KEYS_FILE, Datastore, load_keys
 from nmt.extras.neighbors.keys import NeighborsConfig
 from nmt.files import is_as_written, warn_if_changed, write_recorded
 from nmt.lines import read_lines
@@ -128,13 +127,6 @@ def wrap(members: Sequence[Member], run: Path, config: Config) -> Sequence[Membe
         )
         wrapped.append(Member(member.trained, model))
     return wrapped
-
-
-def files(run: Path) -> Iterator[tuple[str, Callable[[], object]]]:
-    """The pairs of a run and their keys, and the functions that read them."""
-    for name, read in ((NEIGHBORS_FILE, load_pairs), (KEYS_FILE, read_keys)):
-        if (path := run / name).exists():
-            yield name, partial(read, path)
 
 
 @dataclass(frozen=True)

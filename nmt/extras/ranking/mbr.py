@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from nmt.config.schema import DecodingConfig
 from nmt.config.section import key_of
-from nmt.decoding.translator import Translation
+from nmt.decoding.translation import Translation
 from nmt.evaluation.scores import build_metric, choose_tokenizer
 from nmt.extras.ranking.keys import MbrConfig, Utility
 

@@ -15,7 +15,8 @@ from nmt.config.parts import DeviceName
 from nmt.config.schema import Config, DecodingConfig
 from nmt.config.section import key_of
 from nmt.decoding.forced import score_pairs
-from nmt.decoding.translator import Ranker, Translation, Translator
+from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Ranker, Translator
 from nmt.errors import ConfigError
 from nmt.extras.ranking.keys import RerankConfig
 from nmt.extras.ranking.mbr import rank_by_expected_utility

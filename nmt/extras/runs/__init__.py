@@ -21,6 +21,11 @@ COMMANDS = {
         "the dev set.",
         "nmt.extras.runs.after_training:average_command",
     ),
+    "calibrate": (
+        "Measure on the dev set how probable it is that a translation is good, for "
+        "--least-confidence.",
+        "nmt.extras.runs.calibrate:command",
+    ),
     "reproduce": (
         "Train a finished run again and compare the weights. Exit status 1 if they differ. Repeat "
         "it to continue.",

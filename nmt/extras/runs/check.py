@@ -22,7 +22,7 @@ from nmt.data.manifest import (
 from nmt.errors import CheckpointError, DataError, NmtError, NmtWarning, pass_on_lack_of_memory
 from nmt.files import CHECKSUMS_FILE, read_checksums, sha256_of, warn_if_changed
 from nmt.model.seq2seq import Seq2Seq
-from nmt.plugins import hooks
+from nmt.plugins import import_object
 from nmt.run.checkpoint import (
     OPTIMIZER_FILE,
     Checkpoints,
@@ -37,6 +37,7 @@ from nmt.run.folder import (
     build_model,
     check_same_data,
     find_run,
+    further_files,
     holds_run,
     holds_weights_only,
     load_run_config,
@@ -139,8 +140,9 @@ def _parts_of_run(folder: Path) -> Iterator[Part]:
     yield "tokenizers", partial(load_tokenizers, folder, config)
     if (folder / PROVENANCE_FILE).exists():
         yield PROVENANCE_FILE, partial(warn_if_changed, folder / PROVENANCE_FILE)
-    for files in hooks("files"):
-        yield from files(folder)
+    for name, place in further_files().items():
+        if (folder / name).exists():
+            yield name, partial(import_object(place), folder / name)
     yield f"training data {config.prepared_folder}", partial(_check_training_data, folder, config)
     yield "vocabularies", partial(load_vocabularies, folder)
     checkpoints, model = open_checkpoints(folder, config), build_model(folder, config)

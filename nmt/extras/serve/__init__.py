@@ -11,4 +11,5 @@ EXTRA = Extra(
         )
     },
     install="serve",
+    needs=("analysis", "documents", "init", "ranking"),
 )

@@ -19,17 +19,18 @@ from nmt.decoding.alignment import (
     word_weights,
     written_tokens,
 )
-from nmt.decoding.translator import Translation, Translator
-from nmt.decoding.warnings import DESCRIPTIONS, WarningChecker
+from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Translator
 from nmt.errors import DataError, NmtError
 from nmt.extras.serve.schemas import Run
-from nmt.extras.texts.glossary import Glossary
-from nmt.extras.texts.joining import JoinedTranslation
-from nmt.extras.texts.marked import Marked
-from nmt.extras.texts.translator import TextTranslator
 from nmt.model.interface import TranslationModel
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import SOS, SPECIALS, UNK
+from nmt.texts.glossary import Glossary
+from nmt.texts.marked import Marked
+from nmt.texts.parts import TranslatedText
+from nmt.texts.translator import TextTranslator
+from nmt.texts.warnings import DESCRIPTIONS
 
 logger = logging.getLogger(__name__)
 
@@ -135,11 +136,15 @@ async def _answer(jobs: Sequence[_Job]) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ServedRun:
-    """A run that translates. info: what clients get to know of it."""
+    """A run that translates texts. info: what clients get to know of it."""
 
     info: Run
-    translator: TextTranslator
-    checker: WarningChecker
+    texts: TextTranslator
+
+    @property
+    def translator(self) -> Translator:
+        """Of sentences."""
+        return self.texts.translator
 
 
 class Answer(NamedTuple):
@@ -171,21 +176,22 @@ class TranslateTask:
     def __call__(self, requests: Sequence[Sequence[Marked]]) -> list[list[Answer]]:
         """Raises: DataError if a term or the prefix cannot be used."""
         texts = [text for texts in requests for text in texts]
-        translator = self.run.translator
+        translator = self.run.texts
         if self.terms:
-            glossary = Glossary.of(dict(self.terms))
-            translator = TextTranslator.of(translator, glossary=glossary)
+            translator = translator.with_glossary(Glossary.of(dict(self.terms)))
         if self.prefix:
-            lines, prefixes = [text.text for text in texts], [self.prefix] * len(texts)
-            found = translator.translate_n_best(lines, self.n, prefixes)
-            results = [[(each, Marked(each.text)) for each in best] for best in found]
+            lines = [text.text for text in texts]
+            found = translator.translate_n_best(lines, self.n, [self.prefix] * len(texts))
+            results = [[TranslatedText(each, Marked(each.text)) for each in best] for best in found]
         else:
-            results = translator.translate_marked_n_best(texts, self.n)
+            results = translator.translate_marked(texts, self.n)
         answers = (
             Answer(
-                [marked for _, marked in best],
-                self.run.checker.warnings(best[0][0]),
-                line_details([each for each, _ in best], self.run) if self.details else None,
+                [each.marked for each in best],
+                translator.warnings(best[0].translation),
+                line_details([each.translation for each in best], self.run)
+                if self.details
+                else None,
             )
             for best in results
         )
@@ -199,11 +205,11 @@ def line_details(translations: Sequence[Translation], run: ServedRun) -> dict[st
         "source": best.source,
         "src_words": group_words(best.source, best.src_tokens, translator.src_tokenizer)[0],
         "src_cut": best.src_cut,
-        "warnings": explained(run.checker.warnings(best)),
+        "warnings": explained(run.texts.warnings(best)),
         "translations": [describe(each, translator) for each in translations if each.src_tokens],
     }
-    if isinstance(best, JoinedTranslation):
-        ranks = [each.sentences for each in translations if isinstance(each, JoinedTranslation)]
+    if best.sentences:
+        ranks = [each.sentences for each in translations]
         # The last translation of a sentence stands in all further ones of the line.
         sentences = [{id(each): each for each in ranked} for ranked in zip(*ranks, strict=True)]
         details["sentences"] = [line_details([*each.values()], run) for each in sentences]
@@ -241,7 +247,7 @@ def find_alternatives(
     # Different tokens may be joined to the same text: the first one counts.
     found: dict[str, tuple[Translation, float]] = {}
     for (best, *_), (_, probability) in zip(translations, offered, strict=True):
-        found.setdefault(best.text, (best, probability))
+        found.setdefault(best.text, (run.texts.judged(best), probability))
     for best, probability in found.values():
         details = describe(best, translator)
         for word in details["words"]:
@@ -250,7 +256,7 @@ def find_alternatives(
                     "word": word["text"],
                     "probability": round(probability, DIGITS),
                     "translation": details,
-                    "warnings": explained(run.checker.warnings(best)),
+                    "warnings": explained(run.texts.warnings(best)),
                 }
 
 

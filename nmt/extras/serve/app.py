@@ -18,12 +18,10 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from nmt import __version__
+from nmt.config.parts import FORMATS, SUFFIXES
 from nmt.data.batches import cut_batches
-from nmt.decoding.warnings import describe
 from nmt.errors import NmtError
 from nmt.extras.documents.document import (
-    FORMATS,
-    SUFFIXES,
     Content,
     Segment,
     TextDocument,
@@ -43,7 +41,9 @@ from nmt.extras.serve.detection import Detector
 from nmt.extras.serve.downloads import Downloads, translated_name
 from nmt.extras.serve.guard import Guard, on_error
 from nmt.extras.serve.whatif import beam_tree, losses_without
-from nmt.extras.texts.marked import Marked
+from nmt.plugins import import_object
+from nmt.texts.marked import Marked
+from nmt.texts.warnings import describe
 
 # URL -> package, file and type of the page's parts. The style is that of the reports.
 PAGE = {
@@ -91,7 +91,7 @@ class Api:
         texts = [body.q] if isinstance(body.q, str) else body.q
         run, detected = self.find_run(body, "\n".join(texts))
         is_html = body.format == "html"
-        find = FORMATS["html"].load() if is_html else _lines
+        find = import_object(FORMATS["html"].trait("texts")) if is_html else _lines
         contents = [Content(text if is_html else text.replace("\r\n", "\n")) for text in texts]
         documents = [TextDocument("q", each, find(each.text)) for each in contents]
         n_lines = 0 if is_html else sum(len(document.segments) for document in documents)

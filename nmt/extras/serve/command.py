@@ -5,10 +5,9 @@ import secrets
 import signal
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 import uvicorn
@@ -18,35 +17,30 @@ from nmt.commands.options import (
     DecodingOption,
     DeviceOption,
     decoding_overrides,
-    options_from,
 )
 from nmt.config.parts import DeviceName
 from nmt.config.section import key_of
-from nmt.decoding.warnings import WarningChecker
 from nmt.errors import ConfigError, NmtError
 from nmt.extras.ranking.keys import MbrConfig
 from nmt.extras.serve.answers import ServedRun
 from nmt.extras.serve.app import Api, create_app
 from nmt.extras.serve.schemas import Run
-from nmt.extras.texts.translator import TextTranslator
 from nmt.run.folder import load_run_config
-from nmt.run.load import build_translator, opened
+from nmt.run.load import opened
+from nmt.texts.load import build_text_translator
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 MIN_TOKEN_LENGTH = 16
 
 
-@dataclass(frozen=True)
-class ServeOptions:
-    """Which runs to serve, where, and within which limits: a field for each option."""
-
+def command(
     folders: Annotated[
         list[Path] | None,
         typer.Argument(
             help="Run folders or bundles, side by side. Default: the newest in runs/.",
             metavar="RUN",
         ),
-    ] = None
+    ] = None,
     host: Annotated[
         str,
         typer.Option(
@@ -55,13 +49,13 @@ class ServeOptions:
             "other machines need a token.",
             metavar="ADDRESS",
         ),
-    ] = "127.0.0.1"
+    ] = "127.0.0.1",
     port: Annotated[
         int,
         typer.Option(
             "--port", min=0, max=65535, help="Port to serve at; 0: any free port.", metavar="N"
         ),
-    ] = 8000
+    ] = 8000,
     token: Annotated[
         str | None,
         typer.Option(
@@ -72,7 +66,7 @@ class ServeOptions:
             "machine can see the option, but not the variable.",
             metavar="TEXT",
         ),
-    ] = None
+    ] = None,
     max_characters: Annotated[
         int,
         typer.Option(
@@ -82,7 +76,7 @@ class ServeOptions:
             help="Largest request, or file, in characters of text.",
             metavar="N",
         ),
-    ] = 20_000
+    ] = 20_000,
     queue: Annotated[
         int,
         typer.Option(
@@ -92,7 +86,7 @@ class ServeOptions:
             help="Lines of text that may wait; further requests get 503.",
             metavar="N",
         ),
-    ] = 256
+    ] = 256,
     timeout: Annotated[
         float,
         typer.Option(
@@ -102,14 +96,11 @@ class ServeOptions:
             help="Seconds until a request is given up.",
             metavar="SECONDS",
         ),
-    ] = 30.0
-    beam: BeamOption = None
-    set_: DecodingOption = None
-    device: DeviceOption = "auto"
-
-
-@options_from(ServeOptions)
-def command(**values: Any) -> None:
+    ] = 30.0,
+    beam: BeamOption = None,
+    set_: DecodingOption = None,
+    device: DeviceOption = "auto",
+) -> None:
     """Serve until SIGTERM or Ctrl-C, then answer the requests that were accepted, and return.
 
     Raises:
@@ -119,8 +110,6 @@ def command(**values: Any) -> None:
             invalid.
         CheckpointError: a run cannot be read.
     """
-    options = ServeOptions(**values)
-    host, token = options.host, options.token
     if token is not None and len(token) < MIN_TOKEN_LENGTH:
         raise typer.BadParameter(
             f"the token has {len(token)} characters; use at least {MIN_TOKEN_LENGTH}"
@@ -130,14 +119,14 @@ def command(**values: Any) -> None:
             f"--host {host}: other machines can reach this address, so it needs a token: "
             f"set NMT_TOKEN, for example to {secrets.token_urlsafe(24)}"
         )
-    with open_socket(host, options.port) as listener:
-        paths: Sequence[Path | None] = options.folders or [None]
-        overrides = decoding_overrides(options.set_, options.beam)
-        runs = load_runs(paths, device=options.device, overrides=overrides)
+    with open_socket(host, port) as listener:
+        paths: Sequence[Path | None] = folders or [None]
+        overrides = decoding_overrides(set_, beam)
+        runs = load_runs(paths, device=device, overrides=overrides)
         address = f"{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
         names = ", ".join(f"{run.info.name} ({run.info.source}-{run.info.target})" for run in runs)
         app = create_app(
-            Api(runs, options.max_characters, options.queue, options.timeout, token),
+            Api(runs, max_characters, queue, timeout, token),
             # A token protects better than the names of the host, which may stand behind a proxy.
             hosts=LOCAL_NAMES | {host} if token is None else None,
             on_ready=lambda: print(
@@ -151,7 +140,7 @@ def command(**values: Any) -> None:
             access_log=False,
             server_header=False,
             proxy_headers=False,  # any client could name any address in them
-            timeout_graceful_shutdown=ceil(options.timeout + 5),  # seconds, from SIGTERM to the end
+            timeout_graceful_shutdown=ceil(timeout + 5),  # seconds, from SIGTERM to the end
             http="h11",
             ws="none",
         )
@@ -199,12 +188,13 @@ def load_runs(
     for path in paths:
         with opened(path) as (run, checkpoint):
             data = load_run_config(run).data
-            translator = build_translator([(run, checkpoint)], device=device, overrides=overrides)
+            members = [(run, checkpoint)]
+            texts = build_text_translator(members, device=device, overrides=overrides)
             place = (path or run).resolve()
         base = place.stem if place.is_file() else place.name
         names = (base, *(f"{base}-{n}" for n in range(2, len(runs) + 2)))
         name = next(each for each in names if each not in runs)
-        options = translator.options
+        options = texts.translator.options
         info = Run(
             name=name,
             source=data.src_language,
@@ -215,6 +205,5 @@ def load_runs(
                 else key_of(options, "mbr", MbrConfig).samples
             ),
         )
-        checker = WarningChecker(translator.tokenizers, translator.vocabularies)
-        runs[name] = ServedRun(info, TextTranslator.of(translator), checker)
+        runs[name] = ServedRun(info, texts)
     return [*runs.values()]

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from math import exp
 
 from nmt.data.checks import guess_language
-from nmt.decoding.warnings import WordFrequencies, unigram_log_probs
 from nmt.extras.serve.answers import ServedRun
 from nmt.extras.serve.schemas import Detection
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import SPECIALS, Vocabulary
+from nmt.texts.frequencies import WordFrequencies, unigram_log_probs
 
 MAX_CHARACTERS = 1000  # of a text that are read
 # Tags, addresses, placeholders, numbers: words of no language.

@@ -17,8 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nmt.decoding.batch_runner import TooLargeError
-from nmt.errors import ConfigError, DataError, NmtError
+from nmt.errors import ConfigError, DataError, NmtError, TooLargeError
 from nmt.extras.serve.answers import DEFECT, QueueFullError
 
 SECURITY_HEADERS = {

@@ -26,4 +26,5 @@ EXTRA = Extra(
     },
     archive="nmt.extras.share.bundle:unpacked",
     install="hub",
+    needs=("runs",),
 )

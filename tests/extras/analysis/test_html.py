@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.decoding.translator import Translation
+from nmt.decoding.translation import Translation
 from nmt.extras.analysis.command import command
 from nmt.extras.analysis.html import attention_figure, page
 from tests.conftest import Run

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nmt.config.schema import TokenizerConfig
-from nmt.decoding.translator import Translation
+from nmt.decoding.translation import Translation
 from nmt.evaluation.scores import score
 from nmt.extras.analysis.leaks import TrainingOverlap
 from nmt.extras.analysis.results import Translated

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from nmt.extras.check.findings import Text, find_all, first_difference
-from nmt.extras.texts.glossary import Glossary
-from nmt.extras.texts.marked import Marked
+from nmt.texts.glossary import Glossary
+from nmt.texts.marked import Marked
 from tests.conftest import Run
 
 SOURCE = [

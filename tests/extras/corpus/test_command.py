@@ -69,10 +69,10 @@ def test_another_model_or_other_settings_need_another_folder(nmt: Run, call: lis
     nmt(*call)
     whole = outputs()
     text = (
-        "out: holds translations with other settings (align was False, is True; decoding.beam "
+        "out: holds translations with other settings (json was False, is True; decoding.beam "
         "was 5, is 2); choose another folder"
     )
-    assert text in nmt(*call, "--beam", 2, "--align").err
+    assert text in nmt(*call, "--beam", 2, "--json").err
     ensemble = nmt(*call, *call[1:3])
     assert "other settings (model was ['" in ensemble.err
     Path("out/.nmt/settings.json").write_text("{}}")
@@ -125,9 +125,9 @@ def test_damaged_parts_do_not_stop_the_others(nmt: Run, call: list[Any]) -> None
             ["--file", "parts/*", "-o", "parts/a.txt"],
             "is a file; the translations of several files need a folder",
         ),
-        (["--file", "parts/*"], "give --file PATTERN and -o FOLDER"),
-        (["-o", "out"], "give --file PATTERN and -o FOLDER"),
-        (["--file", "parts/a.txt", "parts/b.txt.gz"], "unexpected extra argument"),
+        (["--file", "parts/*"], "Missing option '-o' / '--output'"),
+        (["-o", "out"], "Missing option '--file'"),
+        (["--file", "parts/a.txt", "-o", "out", "parts/b.txt.gz"], "unexpected extra argument"),
     ],
 )
 def test_bad_options(words: list[str], problem: str, nmt: Run, call: list[Any]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from nmt.extras.documents.document import TextDocument, open_document
-from nmt.extras.texts.marked import Marked
+from nmt.texts.marked import Marked
 
 
 def document(name: str, text: str, *, fill_all: bool = False) -> TextDocument:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.errors import DataError
-from nmt.extras.texts.marked import Marked
+from nmt.texts.marked import Marked
 from tests.extras.documents.catalogs import document, into, texts, translated
 
 RESOURCES = r"""<?xml version="1.0" encoding="utf-8"?>

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from nmt.errors import DataError
 from nmt.extras.documents.document import open_document
-from nmt.extras.texts.marked import Marked
 from nmt.lines import MAX_STREAMED_BYTES
+from nmt.texts.marked import Marked
 from tests.extras.documents.rewriting import identity, in_capitals
 
 

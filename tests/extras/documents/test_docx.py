@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nmt.errors import DataError
 from nmt.extras.documents.document import open_document
 from nmt.extras.documents.docx import MAX_XML
-from nmt.extras.texts.marked import Mark, Marked
+from nmt.texts.marked import Mark, Marked
 from tests.extras.documents.rewriting import identity, in_capitals, texts
 
 HEAD = (

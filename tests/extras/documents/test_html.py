@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.extras.documents.document import open_document
-from nmt.extras.texts.marked import Mark, Marked
+from nmt.texts.marked import Mark, Marked
 from tests.extras.documents.rewriting import identity, in_capitals, texts
 
 PAGE = """\

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from nmt.extras.documents.document import open_document
-from nmt.extras.texts.marked import Mark, Marked
+from nmt.texts.marked import Mark, Marked
 from tests.extras.documents.rewriting import identity, in_capitals, texts
 
 HARD_BREAK = "  "  # at the end of a line

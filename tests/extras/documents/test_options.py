@@ -106,4 +106,4 @@ def test_a_packed_file_is_refused(nmt: Run, here: list[object], tmp_path: Path) 
 
 
 def test_sentences_have_no_format(nmt: Run, here: list[object]) -> None:
-    assert "--format is for files" in nmt(*here[:-1], "--format", "md", DOG).err
+    assert "give sentences or --file, not both" in nmt(*here[:-1], "--format", "md", DOG).err

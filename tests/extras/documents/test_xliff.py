@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.errors import DataError
-from nmt.extras.texts.marked import Mark, Marked
+from nmt.texts.marked import Mark, Marked
 from tests.extras.documents.catalogs import document, into, texts, translated
 
 START = """<?xml version="1.0" encoding="UTF-8"?>

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from nmt.config.schema import TokenizerConfig
-from nmt.decoding.warnings import MIN_WORDS
 from nmt.errors import ConfigError
 from nmt.extras.export.expressions import to_javascript
 from nmt.extras.export.tokenizers import sentence_rules, tokenizer_data, warning_rules
 from nmt.text.tokenizers import load_tokenizer
+from nmt.texts.warnings import MIN_WORDS
 
 
 @pytest.mark.parametrize(

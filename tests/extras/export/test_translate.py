@@ -103,19 +103,6 @@ def test_unknown_words_are_copied_and_long_sentences_cut(words: Path, tmp_path: 
     )
 
 
-def test_unknown_words_are_translated_with_the_lexicon(words: Path, tmp_path: Path) -> None:
-    lexicon = words / "lexicon.tsv"
-    lexicon.write_text(
-        "source\ttarget\tprobability\tcount\n"
-        + "".join(f"{word}\tx{word}\t0.9\t9\n" for word in ("king", "anna", "river")),
-        encoding="utf-8",
-    )
-    try:
-        check(words, export(words, tmp_path / "export"))
-    finally:
-        lexicon.unlink()
-
-
 def test_int8(subwords: Path, exported: Path, tmp_path: Path) -> None:
     folder = export(subwords, tmp_path / "int8", "decoding.precision=int8")
     assert (folder / "step.onnx").read_bytes() != (exported / "step.onnx").read_bytes()

@@ -18,13 +18,14 @@ pytest.importorskip("playwright", reason="needs playwright")
 
 from playwright.sync_api import Browser, Page, expect
 
-from nmt.decoding.items import PATTERNS, differences
-from nmt.decoding.warnings import DESCRIPTIONS, ITEMS_CHANGED, SENTENCES_LOST, WORDLESS
 from nmt.extras.export import web_page
 from nmt.extras.export.expressions import to_javascript
 from nmt.extras.export.web_page import write_web
 from nmt.extras.serve.answers import ServedRun, find_alternatives, line_details
 from nmt.extras.serve.whatif import beam_tree, losses_without
+from nmt.texts.differences import differences
+from nmt.texts.patterns import PATTERNS
+from nmt.texts.warnings import DESCRIPTIONS, ITEMS_CHANGED, SENTENCES_LOST, WORDLESS
 from tests.conftest import Run
 from tests.extras.analysis.test_html import needs_chromium
 from tests.extras.serve.conftest import served  # noqa: F401
@@ -195,7 +196,7 @@ ITEMS = [
 @pytest.mark.slow
 @needs_chromium
 def test_missing_items_are_those_of_nmt(browser: Browser) -> None:
-    patterns = [to_javascript(pattern.finditer) for _, pattern in PATTERNS]
+    patterns = [to_javascript(row.pattern.finditer) for row in PATTERNS if row.is_compared]
     with browser.new_page() as page:
         page.add_script_tag(path=Path(web_page.__file__).with_name("web") / "items.js")
         call = "([pairs, patterns]) => pairs.map((pair) => lacksItems(...pair, patterns))"

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-import nmt as package
 from nmt.config.schema import AttentionConfig, DecodingConfig, ModelConfig
 from nmt.data.batches import build_batch
 from nmt.data.corpus import Corpus
@@ -120,8 +119,8 @@ def test_file(tmp_path: Path) -> None:
     path.write_bytes(
         path.read_bytes().replace(b"\n", b"\r\n") + b"dog\tDogge\t0.9\t0\r\n"
     )  # edited by a user
-    assert Lexicon.load(path).best("dog") == "Dogge"
-    assert Lexicon.load(path).best("cat") is None
+    entries = Lexicon.load(path).entries
+    assert (entries["dog"][0].token, "cat" in entries) == ("Dogge", False)
 
 
 @pytest.mark.parametrize(
@@ -244,7 +243,7 @@ def test_no_more_can_be_asked_for_than_a_lexicon_keeps() -> None:
 __all__ = ["trained"]  # a fixture
 
 
-def test_the_lexicon_is_learned_and_used(trained: Path, tmp_path: Path, nmt: Run) -> None:
+def test_the_lexicon_is_learned(trained: Path, tmp_path: Path, nmt: Run) -> None:
     run = changed(trained, tmp_path)
     result = nmt("lexicon", run, "--pairs", 400)
     assert result.status == 0
@@ -259,18 +258,11 @@ def test_the_lexicon_is_learned_and_used(trained: Path, tmp_path: Path, nmt: Run
     assert entries[UNKNOWN][0].token == UNKNOWN
     module.command(run, pairs=400)
     assert path.read_bytes() == before
-    # A user adds a word by hand: it is translated now, not copied.
+    # A user adds a word by hand.
     path.write_text(path.read_text(encoding="utf-8") + "zaphod\tSafran\t1\t1\n", encoding="utf-8")
     refused, message = nmt("lexicon", run), f"{path}: is not as nmt wrote it, so it may have lines"
     assert (refused.status, refused.out) == (1, "")
     assert refused.err == f"nmt: {message} of yours; rename or delete it, then repeat\n"
-    (translation,) = package.load(run).translate(["Zaphod sees the dog."])
-    assert translation.text == "Safran sieht den hund."
-    assert [one.origin for one in translation.replaced] == ["lexicon"]
-    (translation,) = package.load(changed(run, tmp_path / "without", lexicon=False)).translate(
-        ["Zaphod sees the dog."]
-    )
-    assert translation.text == "Zaphod sieht den hund."
 
 
 def test_missing_data_and_models_without_attention(trained: Path, tmp_path: Path, nmt: Run) -> None:
@@ -290,8 +282,8 @@ def test_missing_data_and_models_without_attention(trained: Path, tmp_path: Path
         "from; add --aligner\n",
     )
     assert nmt("lexicon", run, "--aligner").status == 0
-    entries = Lexicon.load(run / "lexicon.tsv")
-    assert [entries.best(word) for word in ("dog", "sees", "tree")] == ["hund", "sieht", "baum"]
+    entries = Lexicon.load(run / "lexicon.tsv").entries
+    assert [entries[word][0].token for word in ("dog", "sees", "tree")] == ["hund", "sieht", "baum"]
 
 
 def test_a_shortlist_needs_the_lexicon_and_then_translates(

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,50 +10,54 @@ import pytest
 
 from nmt.data.corpus import encode_pairs
 from nmt.data.reading import Pair
-from nmt.decoding.translator import Translation, Translator
+from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Translator
+from nmt.extras.neighbors import memory as neighbors_memory
 from nmt.extras.neighbors.keys import NeighborsConfig
-from nmt.extras.neighbors.memory import with_memory
 from nmt.extras.neighbors.model import NeighborModel, SimilarSentences
-from nmt.extras.texts.glossary import Glossary
-from nmt.extras.texts.marked import Mark, Marked
-from nmt.extras.texts.translator import Settings, TextTranslator
 from nmt.model.seq2seq import Seq2Seq
+from nmt.texts.glossary import Glossary
+from nmt.texts.marked import Mark, Marked
+from nmt.texts.translator import TextTranslator
 from tests import toy
 from tests.conftest import Run
-from tests.extras.texts.fakes import FakeTranslator
-from tests.extras.texts.test_glossary import TEXTS, dictionary_translator, with_model
-from tests.extras.texts.test_glossary import translate as terms
+from tests.texts.fakes import FakeTranslator
+from tests.texts.test_glossary import TEXTS, dictionary_translator, with_model
+from tests.texts.test_glossary import translate as terms
 
 Translate = Callable[..., list[dict[str, Any]]]
 SIMILAR = "The dog sees the dog"  # to pairs of the memory
 
 
-class Knowing(FakeTranslator):
-    """Knows some texts, as a memory does."""
+class FakeMemory:
+    """Knows some texts."""
 
-    def known(self, text: str) -> Translation | None:
+    def exact(self, text: str) -> Translation | None:
         known = {"The dog.": "Bello!", "The tree": "Der B."}
         target = known.get(text.strip())
         return Translation(text, target, is_known=True) if target else None
 
+    def similar(self, _: Translation) -> Mapping[str, Any]:
+        return {}
+
 
 def test_documents_keep_what_stands_around_a_known_text() -> None:
     around = (Mark(0, "<b>", "open"), Mark(8, "</b>", "close"))
-    fake = Knowing(lambda text: [text.upper()])
-    translator = TextTranslator.of(fake, Settings())
+    fake = FakeTranslator(lambda text: [text.upper()])
+    translator = TextTranslator(fake, memory=FakeMemory())
     inside = Marked("The tree", (Mark(4, "<br/>", "empty"),))
     before = Marked(" The tree", (Mark(0, "<br/>", "empty"),))
     found = translator.translate_marked([Marked("The tree", around), inside, before])
     expected = ["<b>Der B.</b>", "THE <br/>TREE", "<br/> Der B."]
-    assert [marked.written for marked, _ in found] == expected
-    assert found[0][1].text == "<b>Der B.</b>"
+    assert [best.marked.written for (best,) in found] == expected
+    assert found[0][0].translation.text == "<b>Der B.</b>"
 
 
 def test_sentences_of_a_text_are_known_as_they_stand_but_for_what_is_around_them() -> None:
-    fake = Knowing(lambda text: ["..."])
+    fake = FakeTranslator(lambda text: ["..."])
     texts = ["The dog. A tree sees.", "the dog.", "{x} The dog.", "The dog. The dog."]
     edges = ["1. The dog.", "<b>The dog.</b>", "😀 The dog.", "The tree:"]
-    found = TextTranslator.of(fake, Settings()).translate([*texts, *edges])
+    found = TextTranslator(fake, memory=FakeMemory()).translate([*texts, *edges])
     assert [each.text for each in found[:1]] == ["Bello! ..."]
     assert {"A tree sees.", "the dog."} == {text for text in fake.read if "The dog" not in text}
     assert [each.is_known for each in found] == [*[False] * 3, *[True] * 5]
@@ -144,7 +148,7 @@ def dictionary_with(pairs: Sequence[Pair]) -> Translator:
     similar = SimilarSentences(encoded.src, len(translator.src_vocabulary))
     options, texts = NeighborsConfig(pairs=1), Counter(pairs)
     wrapped = NeighborModel(model, model, encoded, similar, options, texts=texts)
-    return with_memory(with_model(translator, wrapped.eval()))
+    return with_model(translator, wrapped.eval())
 
 
 def test_other_keys_without_pairs_change_nothing(folder: Path, nmt: Run) -> None:
@@ -163,7 +167,9 @@ def test_terms_bias_a_model_that_looks_at_pairs() -> None:
 
 def test_unknown_words_are_not_similar() -> None:
     translator = dictionary_with([("Supper", "Abendbrot"), ("The king", "Der König")])
-    assert [each.facts for each in translator.translate(["Breakfast"])] == [{}]
+    known = neighbors_memory.memory(translator)
+    assert known is not None
+    assert [known.similar(each) for each in translator.translate(["Breakfast"])] == [{}]
 
 
 def test_a_folder_of_translations_belongs_to_what_the_memory_holds(

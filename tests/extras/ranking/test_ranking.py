@@ -21,7 +21,8 @@ from nmt.config.schema import DecodingConfig
 from nmt.data.corpus import read_sentences
 from nmt.decoding.forced import score_pairs
 from nmt.decoding.search import search
-from nmt.decoding.translator import Translation, Translator
+from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError
 from nmt.extras.ranking.keys import Utility
 from nmt.extras.ranking.mbr import UTILITIES, pairwise_chrf, rank_by_expected_utility

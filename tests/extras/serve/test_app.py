@@ -15,13 +15,12 @@ pytest.importorskip("fastapi", reason="needs nmt[serve]")
 from fastapi.testclient import TestClient
 
 from nmt.decoding.forced import score_pairs
-from nmt.decoding.warnings import WarningChecker
 from nmt.extras.serve import guard as module
 from nmt.extras.serve.answers import MIN_PROBABILITY, ServedRun, find_alternatives, group_words
 from nmt.extras.serve.app import Api, create_app
 from nmt.extras.serve.schemas import AlternativesAnswer, TranslateAnswer
 from nmt.extras.serve.schemas import Run as RunInfo
-from nmt.extras.texts.translator import TextTranslator
+from nmt.texts.translator import TextTranslator
 from tests.conftest import Run
 from tests.decoding.test_translator import make_translator
 from tests.extras.serve.conftest import Gate, serving, until
@@ -372,8 +371,7 @@ def test_each_alternative_starts_with_the_given_tokens_and_its_own() -> None:
     """And its probability is that of forced decoding."""
     translator = make_translator()
     info = RunInfo(name="", source="en", target="en", translations=3)
-    checker = WarningChecker(translator.tokenizers, translator.vocabularies)
-    run = ServedRun(info, TextTranslator.of(translator), checker)
+    run = ServedRun(info, TextTranslator(translator))
     n_scored = 0
     for text, prefix in [("abab", ["a"]), ("b", []), ("ab ab", [])]:
         alternatives = [*find_alternatives(run, text, prefix, 3)]

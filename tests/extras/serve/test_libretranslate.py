@@ -6,7 +6,6 @@ import http.client
 import json
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -19,8 +18,10 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from starlette.requests import Request
 
+from nmt.decoding.translator import Translator
 from nmt.extras.serve.answers import ServedRun
 from nmt.extras.serve.guard import form_fields
+from nmt.texts.translator import TextTranslator
 from tests.extras.serve.conftest import serving
 from tests.extras.serve.test_app import DOG, KING, TOKEN, client_of, error_of
 
@@ -151,13 +152,13 @@ def test_the_detected_language_chooses_the_run(served: list[ServedRun]) -> None:
     first, second = served
     back = first.info.model_copy(update={"name": "back", "source": "de", "target": "en"})
     translator = second.translator
-    reverse = object.__new__(type(translator))
-    reverse.__dict__.update(
-        translator.__dict__,
+    reverse = Translator(
+        translator.model,
         tokenizers=translator.tokenizers[::-1],
         vocabularies=translator.vocabularies[::-1],
+        options=translator.options,
     )
-    runs = [first, replace(second, info=back, translator=reverse)]
+    runs = [first, ServedRun(back, TextTranslator(reverse))]
     with client_of(runs) as client:
         for text, name in ((DOG, "run"), (HUND, "back")):
             assert (

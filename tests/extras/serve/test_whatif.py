@@ -13,11 +13,10 @@ pytest.importorskip("fastapi", reason="needs nmt[serve]")
 from fastapi.testclient import TestClient
 
 from nmt.decoding.forced import score_pairs
-from nmt.decoding.warnings import WarningChecker
 from nmt.extras.serve.answers import ServedRun
 from nmt.extras.serve.schemas import Run, TreeAnswer, WithoutAnswer
 from nmt.extras.serve.whatif import beam_tree
-from nmt.extras.texts.translator import TextTranslator
+from nmt.texts.translator import TextTranslator
 from tests.decoding.test_translator import make_translator
 from tests.extras.serve.test_app import DOG, client_of, error_of
 
@@ -84,7 +83,7 @@ def test_the_tree_has_what_the_beam_kept(client: TestClient, served: list[Served
     order = [(len(path), -node.log_prob) for path, node in zip(paths, nodes, strict=True)]
     assert order == sorted(order)
     assert max(Counter(map(len, paths)).values()) <= 5
-    best = served[0].translator.sentences.translate_n_best([DOG], 5)[0]
+    best = served[0].translator.translate_n_best([DOG], 5)[0]
     ranked = {n.rank: path[:-1] for path, n in zip(paths, nodes, strict=True) if n.rank is not None}
     assert sorted(ranked) == [*range(len(ranked))]
     assert ranked[0] == best[0].tokens
@@ -96,8 +95,7 @@ def test_the_tree_has_what_the_beam_kept(client: TestClient, served: list[Served
 def test_a_translation_that_is_cut_ends_in_the_tree() -> None:
     translator = make_translator(max_length_ratio=0.1, min_length_ratio=50)
     info = Run(name="", source="en", target="en", translations=3)
-    checker = WarningChecker(translator.tokenizers, translator.vocabularies)
-    run = ServedRun(info, TextTranslator.of(translator), checker)
+    run = ServedRun(info, TextTranslator(translator))
     nodes = beam_tree(run, "ab")
     ends = [node for node in nodes if node["ends"]]
     assert ends

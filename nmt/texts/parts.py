@@ -1,0 +1,172 @@
+"""Splits a text into sentences, and joins their translations into that of the text."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.decoding.translation import Translation
+from nmt.decoding.unknown_words import Replacement
+from nmt.text.tokenizers import SPACE, Tokenizer
+from nmt.texts.marked import Marked
+from nmt.texts.sentences import split_sentences, writes_spaces
+
+MAX_WEIGHTS = 1 << 22  # of the attention of a text: 16 MB
+_SEPARATOR = re.compile(r"\s+[•·|/]\s+")  # of elements
+
+
+class TranslatedText(NamedTuple):
+    """A translation, and its text with the marks apart."""
+
+    translation: Translation
+    marked: Marked
+
+
+def split(text: Marked, src_language: str, tgt_language: str) -> tuple[list[Marked], list[Marked]]:
+    """The sentences of a text, and what stands between their translations."""
+    places = split_sentences(_with_tabs(text), src_language)
+    borders = [border for (_, end), (start, _) in pairwise(places) for border in (end, start)]
+    pieces = text.cut([0, *borders, len(text.text)])
+    parts, gaps = pieces[::2], pieces[1::2]
+    if writes_spaces(tgt_language):
+        # None after a line feed that is written as two signs.
+        glued = [any(mark.position == len(part.text) for mark in part.marks) for part in parts]
+        gaps = [
+            gap if gap.written or is_glued else Marked(" ")
+            for gap, is_glued in zip(gaps, glued, strict=False)
+        ]
+    else:
+        gaps = [
+            gap
+            if gap.text.strip(" ")
+            else Marked("", tuple(replace(mark, position=0) for mark in gap.marks))
+            for gap in gaps
+        ]
+    return parts, gaps
+
+
+def _with_tabs(text: Marked) -> str:
+    """A text in which tabs divide elements, where a sign such as "|" stands between two."""
+    starts = {mark.position for mark in text.marks if mark.kind == "open" or mark.parts}
+    ends = {mark.end for mark in text.marks if mark.kind == "close" or mark.parts}
+
+    def divided(found: re.Match[str]) -> str:
+        is_between = found.start() in ends and found.end() in starts
+        return re.sub(".", "\t", found[0]) if is_between else found[0]
+
+    return _SEPARATOR.sub(divided, text.text)
+
+
+def join(
+    source: str,
+    parts: Sequence[TranslatedText],
+    gaps: Sequence[Marked],
+    tokenizers: tuple[Tokenizer, Tokenizer],
+) -> TranslatedText:
+    """The translation of a text of several sentences, and the same with its marks.
+
+    The sentences attend to themselves. The weights of <eos> have one column at the end; a text of
+    very many words has no attention. A row of <eos> is only there if all sentences are complete;
+    the log-probabilities of the others count with the token before, so that `log_prob` is the sum.
+
+    Args:
+        gaps: what stands between two sentences.
+    """
+    translations = [part.translation for part in parts]
+    first, *others = (part.marked for part in parts)
+    marked = Marked.joined(
+        [first, *(each for pair in zip(gaps, others, strict=True) for each in pair)]
+    )
+    is_complete = all(each.complete for each in translations)
+    log_probs = _log_probs(translations, has_end=is_complete)
+    n_columns = 1 + sum(len(each.src_tokens) for each in translations)
+    is_read = any(each.read is not None for each in translations)
+    whole = Translation(
+        source=source,
+        text=marked.written,
+        src_tokens=_tokens([each.src_tokens for each in translations], tokenizers[0]),
+        tokens=_tokens([each.tokens for each in translations], tokenizers[1]),
+        score=sum(each.score for each in translations),
+        log_prob=sum(each.log_prob for each in translations),
+        token_log_probs=log_probs,
+        attention=_attention(translations, len(log_probs), n_columns),
+        complete=is_complete,
+        src_cut=any(each.src_cut for each in translations),
+        replaced=_replaced(translations),
+        read=" ".join(each.read or each.source for each in translations) if is_read else None,
+        warnings=tuple(dict.fromkeys(w for each in translations for w in each.warnings)),
+        facts=_facts(translations),
+        is_known=all(each.is_known for each in translations),
+        sentences=tuple(translations),
+    )
+    return TranslatedText(whole, marked)
+
+
+def _log_probs(translations: Sequence[Translation], *, has_end: bool) -> tuple[float, ...]:
+    """Those of all tokens; has_end: and of <eos> at the end."""
+    log_probs = list[float]()
+    rest = 0.0  # of <eos> of the sentences before
+    for translation in translations:
+        size = len(translation.tokens)
+        log_probs += translation.token_log_probs[:size]
+        rest += sum(translation.token_log_probs[size:])
+        if log_probs and translation is not translations[-1]:
+            log_probs[-1] += rest
+            rest = 0.0
+    return (*log_probs, rest) if has_end else tuple(log_probs)
+
+
+def _replaced(translations: Sequence[Translation]) -> tuple[Replacement, ...]:
+    """The replacements, with their positions in the whole text."""
+    replaced = list[Replacement]()
+    row = column = 0
+    for translation in translations:
+        for each in translation.replaced:
+            source = None if each.src_position is None else each.src_position + column
+            replaced.append(replace(each, position=each.position + row, src_position=source))
+        row += min(len(translation.tokens), len(translation.token_log_probs))
+        column += len(translation.src_tokens)
+    return tuple(replaced)
+
+
+def _facts(translations: Sequence[Translation]) -> dict[str, Any]:
+    """Those of each sentence, and the lowest confidence."""
+    listed = [{"source": each.source, "text": each.text, **each.facts} for each in translations]
+    judged = [each.facts for each in translations if "confidence" in each.facts]
+    lowest = min(judged, key=lambda facts: facts["confidence"], default={})
+    return {
+        "sentences": listed,
+        **{key: value for key, value in lowest.items() if key in ("confidence", "read")},
+    }
+
+
+def _attention(
+    translations: Sequence[Translation], n_rows: int, n_columns: int
+) -> NDArray[np.float32]:
+    """That of the sentences, block by block."""
+    if n_rows * n_columns > MAX_WEIGHTS:
+        return np.zeros((0, 1), np.float32)
+    attention = np.zeros((n_rows, n_columns), np.float32)
+    row = column = 0
+    for translation in translations:
+        is_last = translation is translations[-1]
+        own = translation.attention[: n_rows - row if is_last else len(translation.tokens)]
+        height, width = len(own), len(translation.src_tokens)
+        attention[row : row + height, column : column + width] = own[:, :-1]
+        attention[row : row + height, -1] = own[:, -1]
+        row, column = row + height, column + width
+    return attention
+
+
+def _tokens(parts: Sequence[Sequence[str]], tokenizer: Tokenizer) -> tuple[str, ...]:
+    """All tokens; each sentence begins a word."""
+    tokens: list[str] = []
+    for part in parts:
+        first = "".join(part[:1])
+        is_glued = bool(tokens) and " " not in tokenizer.join([tokens[-1], first])
+        tokens += [SPACE + first if is_glued and first else first, *part[1:]] if part else []
+    return tuple(tokens)

@@ -1,0 +1,157 @@
+"""The table of what a translation must have as its source has it: placeholders, tags, addresses,
+numbers and so on.
+
+Translating keeps an item as it is, a comparison misses it, and the page without a server warns of
+it: all read this table.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+# How a text keeps an item: an `item` and a `number` cover a word, an `empty` one stands between two
+# words, and an `open` one is a tag.
+Kept = Literal["open", "empty", "item", "number"]
+
+
+@dataclass(frozen=True)
+class ItemPattern:
+    """A row of the table.
+
+    Attributes:
+        kind: placeholder, tag, entity, address, name, file, option, code, emoji, key or number.
+        pattern: finds the items.
+        is_compared: whether a comparison looks for it. What each pattern finds is compared by
+            itself: a placeholder in an address counts in both.
+        kept: how a translator of texts keeps it; None leaves it to another row.
+    """
+
+    kind: str
+    pattern: re.Pattern[str]
+    is_compared: bool
+    kept: Kept | None
+
+
+def _kept(kind: str, kept: Kept, pattern: str) -> ItemPattern:
+    """A row for what is kept; it is compared by other rows, or not at all."""
+    return ItemPattern(kind, re.compile(pattern), is_compared=False, kept=kept)
+
+
+def _compared(kind: str, pattern: str, kept: Kept | None = "item") -> ItemPattern:
+    return ItemPattern(kind, re.compile(pattern), is_compared=True, kept=kept)
+
+
+EMOJI = "[\U0001f000-\U0001faff\u2600-\u27bf©®™]"
+NUMBER = r"\d+(?:[.,:/'’-]\d+)*"
+# The messages of ICU with forms to choose from: {n, plural, one {a file} other {# files}}.
+FORMS = r"\{\s*[\w.$-]+\s*,\s*(?:plural|select|selectordinal)\s*,"
+_VALUE = r"\"[^\"<]*\"|'[^'<]*'|[^\s\"'<>/]+"
+_FLAGS = "checked|controls|disabled|download|hidden|multiple|open|readonly|required|selected"
+
+PATTERNS = [
+    # Tags; which of them close and which are empty comes later.
+    _kept("tag", "open", r"</[A-Za-z\d][\w:.-]*\s*>"),
+    _kept(
+        "tag",
+        "open",
+        rf"<[A-Za-z\d][\w:.-]*(?:\s+(?:[\w:@.-]+\s*=\s*(?:{_VALUE})|(?:{_FLAGS})(?=[\s/>])))*"
+        r"\s*/?>",
+    ),
+    # Emoji, \n as two signs, comments, entities: with the spaces before them.
+    _kept(
+        "emoji",
+        "empty",
+        rf"(?<!\s)\s*(?:(?:{EMOJI}[\ufe0f\u200d]*)+|\\[nrt](?![a-z])|<!--.*?-->"
+        r"|&(?:amp|nbsp|quot|apos|[lg]t|hellip|[mn]dash|[lr][ad]quo|copy|reg|#\w+);)",
+    ),
+    # {n, plural, one {# dog} other {# dogs}}
+    _kept("placeholder", "item", FORMS + r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"),
+    # %H:%M, Ctrl+S and -v: people translate some of them, a model loses them
+    _kept(
+        "placeholder",
+        "item",
+        r"(?<![\d%])(?<!\d\s)%[-_0^#]?[aAbBhHIjklmMpPRSTuUwWyYzZ](?![A-Za-z])",
+    ),
+    _kept(
+        "key",
+        "item",
+        r"(?<!\w)(?:(?:Ctrl|Alt|Shift|Cmd|Command|Win|Super)[+-])+(?:[A-Z][a-z]*|\d|F\d+)\b",
+    ),
+    _kept("option", "item", r"(?<![^\s(\[|])-[A-Za-z](?<![AEIOUY])(?![\w'’-])"),
+    # phones, prices, degrees, points in time, versions, and numbers of three digits or more
+    _kept("number", "number", r"(?<!\w)(?:\+\d[\d ()/-]{5,}|\(\d{2,5}\) ?\d[\d -]{3,})\d"),
+    _kept("number", "number", rf"[$€£¥§]\s?{NUMBER}"),
+    _kept(
+        "number",
+        "number",
+        rf"(?<!\w)(?<!\d[.,:/'’-])[-+−]?{NUMBER}\s?(?:[€£¥]|°(?:\s?[CFK]\b)?)",
+    ),
+    _kept("number", "number", r"\d{4}-\d\d-\d\dT[\d:.]+\d(?:Z|[+-]\d\d:?\d\d)?"),
+    _kept("number", "number", r"(?<!\d)\d+\.\d+\.\d+(?:[.+-]\w+)*"),
+    _kept(
+        "number",
+        "number",
+        r"\d+(?:[.,:/'’-]\d+)+|(?<!\d)\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)|\d{3,}",
+    ),
+    # {name}, {0:.2f}, ${x}, and {{ x }} inside its outer braces
+    _compared("placeholder", r"\{\s*[^\s{},]*\s*\}"),
+    _compared("placeholder", r"\{%.*?%\}"),
+    # {{ name | upper }}, {0,number}, %{name}
+    _compared("placeholder", r"[$#%@]?\{\{[^{}]*\}\}|\{\s*\w+\s*,[^{}]*\}|[$#%@]\{[^{}]*\}"),
+    # $t(key), @:key, @.lower:(key); and the numbers of a form, ]1,Inf] or [2,*], before it
+    _compared(
+        "placeholder",
+        r"\$t\([^()]*\)|@(?:\.\w+)?:(?:[\w.]*\w|\([\w.]+\))|(?m:^)[\[\]][-\d,*Inf]+[\[\]]",
+    ),
+    # [NAME], %NAME%, and \n as two signs
+    _compared("placeholder", r"\[[A-Z\d_]+\](?!\()|%[A-Z_]{2,}%|\\[nrt](?![A-Za-z])"),
+    # %s, %1$d, %(name)s, %1; but "100%ig" and "5 %ige" are no placeholders
+    _compared(
+        "placeholder",
+        r"(?<![\d%])(?<!\d\s)%(?:\(\w+\)|\d+\$)?[-+#0]*[\d*]*(?:\.\d+)?[hlqjzt]*"
+        r"[diouxXeEfFgGcrsp@]",
+    ),
+    _compared("placeholder", r"(?<=\d\s)%(?:\(\w+\)|\d+\$)?[sd@](?!\w)"),
+    _compared("placeholder", r"(?<![\d%])%\d+(?![\w$])"),
+    _compared("placeholder", r"(?<!\w)\$[A-Za-z_]\w*"),  # $name
+    # <b>, </b>, <a href="...">, <x id="1"/>: their names and numbers
+    _compared(
+        "tag", r"</?[A-Za-z0-9][\w:.-]*(?:\s+id=\"[^\"<>]*\")?(?=[\s/>])(?=[^<>]*>)", kept=None
+    ),
+    _compared("entity", r"&(?:[A-Za-z]\w*|#\w+);"),
+    _compared("address", r"(?<!\w)\w+://[^\s<>\"')\]]*[\w/]"),
+    _compared("address", r"\bwww\.[\w.-]+\w"),
+    _compared("address", r"(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]*\w"),
+    _compared("name", r"(?<![\w&/])[@#][A-Za-z_]\w*"),
+    _compared("name", r"(?<![\w.@/-])[\w-]{2,}(?:\.[a-z]{2,5})+(?!\.?\w)"),  # example.org, list.txt
+    _compared("name", r"(?<![\w.@/-])(?:[\w-]+\.)+(?:com|dev|edu|gov|info|io|net|org)(?!\w|\.\w)"),
+    _compared("file", r"(?<!\w)[A-Za-z]:\\[^\s<>\"]*\w"),  # C:\list.txt
+    _compared("file", r"(?<![^\s\"'“„«»‘(])~?/\w[\w.-]*/[\w./-]*\w"),
+    _compared("file", r"(?<=[\"'“„«»‘])~?/\w[\w.-]*(?![\w/])"),
+    # ../list, a/list.txt; but not and/or
+    _compared(
+        "file",
+        r"(?<![\w./~:-])(?:(?:\.\.?/)+\w(?:[\w./-]*\w)?|(?:[\w.-]+/)+[\w-]+\.[a-z]\w{1,4}\b)",
+    ),
+    _compared("option", r"(?<![\w-])--[a-z][\w-]*(?:=[\w.]+)?"),
+    _compared("code", r"`[^`\s](?:[^`\n]*[^`\s])?`"),
+    # XR-200-B, max_size; but the underscore of "Pa_ste" and "e_xport" marks a key
+    _compared(
+        "name",
+        r"(?<![\w-])(?=[A-Z\d-]*[A-Z])(?=[A-Z-]*\d)[A-Z\d]{2,}(?:-[A-Z\d]+)+"
+        r"(?!\w|-[A-Z\d]+\b)",
+    ),
+    # AB7, v4l2, 12b; but neither 90s nor 5ms
+    _compared(
+        "name",
+        r"(?<!\w)(?<!\d\.)(?:[A-Za-z]+\d[A-Za-z\d]*|\d+[A-Za-z](?<![aeghkms]))(?!\w|\.\d)",
+    ),
+    _compared(
+        "name",
+        r"(?<![^\W_])(?![A-Z][a-z]*_[a-z]+\b)_*[A-Za-z]"
+        r"(?:[A-Za-z\d]+_[^\W_]|[A-Za-z\d]*_[^\W_]+_)\w+",
+    ),
+    _compared("emoji", "[\U0001f000-\U0001faff\u2600-\u27bf]", kept=None),
+]
+# Takes the next value of a program, so their order stays; %(name)s, %1$s and {0} may move.
+NEXT_VALUE = re.compile(r"%[-+#0]*[\d*]*(?:\.\d+)?[hlqjzt]*[diouxXeEfFgGcrsp@]|\{(?::[^\s{}]*)?\}")

@@ -1,0 +1,170 @@
+"""The confidence in a translation: how it is fitted, and where it goes."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.decoding.translation import Translation
+from nmt.run.confidence import Confidence
+from nmt.texts.marked import Marked
+from nmt.texts.parts import TranslatedText, join
+from nmt.training.calibrate import auc, fit
+from tests import toy
+from tests.conftest import Run
+from tests.texts.fakes import tokenizer
+
+SENTENCE = "The dog sees the tree."
+
+
+@pytest.fixture(scope="module")
+def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with enough dev pairs. Tests write only to copies."""
+    folder = tmp_path_factory.mktemp("calibrated")
+    data = {"split": {"dev": 220, "test": 20}, "prepared": str(folder / "prepared")}
+    training = {**toy.ONE_UPDATE, "batch": {"size": 16}}
+    decoding = {"beam": 2, "max_length_ratio": 0.2}
+    return toy.train(folder, data=data, training=training, decoding=decoding)
+
+
+@pytest.fixture
+def own(calibrated: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(calibrated, tmp_path / "run"))
+
+
+def test_fit_finds_the_weights() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal([3.0, -1.0], [2.0, 0.5], (20_000, 2))
+    good = rng.random(len(x)) < 1 / (1 + np.exp(-(0.5 - 1.0 * x[:, 0] - 2.0 * x[:, 1])))
+    constant, weights = fit(x, good)
+    assert [constant, *weights] == pytest.approx([0.5, -1.0, -2.0], abs=0.15)
+
+
+def test_fit_ends_where_all_are_good_and_a_feature_is_constant() -> None:
+    x = np.column_stack([np.linspace(0, 1, 200), np.ones(200)])
+    constant, weights = fit(x, np.ones(200, bool))
+    p = 1 / (1 + np.exp(-(constant + x @ weights)))
+    assert (p > 0.9).all()
+    assert (p < 1).all()
+
+
+def test_auc() -> None:
+    good = np.array([True, False, True, False])
+    assert auc(np.array([0.9, 0.1, 0.4, 0.4]), good) == 0.875
+    assert auc(np.array([0.9, 0.1]), np.array([True, True])) == 0.5
+
+
+def test_confidence_of_a_translation() -> None:
+    features = {"mean_log_prob": (2.0, -3.0, 0.0), "log_src_length": (0.0, 0.0, 9.0)}
+    confidence = Confidence(1.0, features)
+    sure, unsure, beyond = (
+        confidence(Translation("a", "b", ("a",), ("b",), token_log_probs=log_probs))
+        for log_probs in ((0.0, 0.0), (-0.5, -0.5), (-50.0, -50.0))
+    )
+    assert (sure, unsure, beyond) == (0.731, 0.5, 0.007)  # sigmoid of 1, 0, -5
+
+
+def test_training_ends_with_it_and_json_has_it(calibrated: Path, nmt: Run) -> None:
+    record = json.loads((calibrated / "confidence.json").read_text(encoding="utf-8"))
+    assert record["sentences"] == 220
+    result = nmt("translate", "--json", "--run", calibrated, SENTENCE)
+    assert 0 <= json.loads(result.out)["confidence"] <= 1
+
+
+def test_a_finished_run_is_not_calibrated_again(own: Path, nmt: Run) -> None:
+    (own / "confidence.json").unlink()
+    assert nmt("train", "-c", own / "config.yaml", "-o", own, "--resume", "-q").status == 0
+    assert not (own / "confidence.json").exists()
+
+
+def test_runs_calibrate(own: Path, nmt: Run) -> None:
+    before = (own / "confidence.json").read_bytes()
+    (own / "confidence.json").unlink()
+    result = nmt("runs", "calibrate", own)
+    assert result.status == 0
+    assert "220 sentences" in result.out
+    assert "ECE" in result.out
+    assert (own / "confidence.json").read_bytes() == before
+
+
+def test_too_few_dev_pairs(run: Path, nmt: Run) -> None:
+    assert not (run / "confidence.json").exists()
+    result = nmt("runs", "calibrate", run)
+    assert result.status == 1
+    assert result.err.strip().endswith("has 20 dev pairs; a confidence needs at least 200")
+    assert len(result.err.splitlines()) == 1
+
+
+def test_one_of_another_checkpoint_is_not_used(own: Path, nmt: Run) -> None:
+    record = json.loads((own / "confidence.json").read_text(encoding="utf-8"))
+    del record["checksum"]
+    (own / "confidence.json").write_text(json.dumps({**record, "checkpoint": "step-00000009"}))
+    result = nmt("translate", "--json", "--run", own, SENTENCE)
+    assert "confidence" not in json.loads(result.out)
+
+
+def test_samples_need_their_own(calibrated: Path, nmt: Run) -> None:
+    method = ("--set", "decoding.method=sampling")
+    result = nmt("translate", "--json", "--run", calibrated, *method, SENTENCE)
+    assert "confidence" not in json.loads(result.out)
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"constant": 1e999, "features": {}}'])
+def test_damaged(own: Path, nmt: Run, content: str) -> None:
+    (own / "confidence.json").write_text(content, encoding="utf-8")
+    result = nmt("translate", "--run", own, SENTENCE)
+    assert result.status == 1
+    assert "confidence.json: damaged; `nmt runs calibrate" in result.err
+    assert "confidence.json" in nmt("runs", "check", own).err
+    assert nmt("runs", "calibrate", own).status == 0
+    assert nmt("translate", "--run", own, SENTENCE).status == 0
+
+
+def test_a_bundle_carries_it(own: Path, nmt: Run, tmp_path: Path) -> None:
+    bundle = tmp_path / "a.nmt"
+    assert nmt("share", "bundle", own, "-o", bundle).status == 0
+    assert "confidence" in json.loads(nmt("translate", "--json", "--run", bundle, SENTENCE).out)
+
+
+def test_least_confidence_marks_lines(own: Path, nmt: Run) -> None:
+    record = json.loads((own / "confidence.json").read_text(encoding="utf-8"))
+    del record["checksum"]
+    # Longer sources are better here: five words and a full stop are enough.
+    features = {"mean_log_prob": (0.0, -9.0, 0.0), "log_src_length": (9.0, 0.0, 9.0)}
+    record |= {"constant": -9 * np.log(6.5), "features": features}
+    (own / "confidence.json").write_text(json.dumps(record), encoding="utf-8")
+    words = ("translate", "--run", own, "--least-confidence", "0.6")
+    stdin = f"{SENTENCE}\nThe dog.\n\n{SENTENCE} The king knows.\n".encode()
+    plain = nmt(*words, stdin=stdin)
+    assert plain.out == nmt("translate", "--run", own, stdin=stdin).out
+    (line,) = [line for line in plain.err.splitlines() if "confidence" in line]
+    assert (
+        line == "nmt: lines 2, 4: the confidence is below 0.6; a person should read the translation"
+    )
+    rows = [json.loads(row) for row in nmt(*words, "--json", stdin=stdin).out.splitlines()]
+    assert [row.get("read") for row in rows] == [False, True, None, True]
+    assert "the confidence is below 0.6" in rows[1]["warnings"][-1]
+    confidences = [each["confidence"] for each in rows[3]["sentences"]]
+    assert confidences[0] == rows[0]["confidence"] > confidences[1] == rows[3]["confidence"]
+
+
+def test_least_confidence_needs_a_calibrated_run(run: Path, nmt: Run) -> None:
+    result = nmt("translate", "--run", run, "--least-confidence", "0.5", SENTENCE)
+    assert result.status == 1
+    assert result.err.splitlines()[-1].endswith("run `nmt runs calibrate RUN` first")
+    assert result.out == ""
+
+
+def test_the_confidence_of_a_text_is_the_lowest_of_its_sentences() -> None:
+    facts: list[dict[str, object]] = [
+        {"confidence": 0.9, "read": False},
+        {"confidence": 0.3, "read": True},
+        {},
+    ]
+    parts = [TranslatedText(Translation("a", facts=each), Marked("a")) for each in facts]
+    tokenizers = tokenizer("en"), tokenizer("de")
+    whole = join("a a a", parts, [Marked(" "), Marked(" ")], tokenizers).translation.facts
+    assert (whole["confidence"], whole["read"], len(whole["sentences"])) == (0.3, True, 3)
+    assert {*join("a", parts[2:], [], tokenizers).translation.facts} == {"sentences"}

@@ -1,0 +1,125 @@
+"""What stays as it is in a translation, each as a whole."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.config.schema import DecodingConfig, ModelConfig, TokenizerConfig
+from nmt.decoding.translator import Translator
+from nmt.model.seq2seq import Seq2Seq
+from nmt.text.tokenizers import SIDES, load_tokenizer
+from nmt.text.vocabulary import Vocabulary
+from nmt.texts.items import kinds_of_words, names, signs
+from tests.texts.fakes import kind_of
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A dog is here, isn't it? 5-6 of 12 are.", []),
+        ("Hello {name}, %d%% of %s", ["item {name}", "item %d%%", "item %s"]),
+        ("{0}% (%s) #{id}", ["item {0}%", "item %s", "item #{id}"]),
+        ("file_%d.txt {a}/{b} v{x}", ["item file_%d.txt", "item {a}/{b}", "item v{x}"]),
+        ("{{ user.name | upper }} ${HOME}", ["item {{ user.name | upper }}", "item ${HOME}"]),
+        ("{n, plural, one {# dog} other {}}s", ["item {n, plural, one {# dog} other {}}s"]),
+        ("{when, date, long}", ["item {when, date, long}"]),
+        ("See https://a.org/x?y=1. Go", ["item https://a.org/x?y=1"]),
+        ("XR-200-B COVID-19 T-34 max_size", ["item XR-200-B", "item COVID-19", "item max_size"]),
+        ("Pa_ste, B_rightness, i_n and outpu_t", []),
+        ("err_code g_io_channel", ["item err_code", "item g_io_channel"]),
+        ("`git pull`, it's a dog's", ["item `git pull`"]),
+        ("3,450.75 on 2024-05-17, 10:30", ["number 3,450.75", "number 2024-05-17", "number 10:30"]),
+        ("250GB v2.3.1-rc.2 12 500 km", ["number 250GB", "number v2.3.1-rc.2", "number 12 500"]),
+        ("the 1990s, 100th, 256x256", ["number 1990", "number 100", "number 256x256"]),
+        ("$5.00 and 99.9%", ["number $5.00", "number 99.9"]),
+        ('<a href="x.org">a</a><br/>', ['open <a href="x.org">', "close </a>", "empty <br/>"]),
+        ("<input disabled> <0>x</0>", ["empty <input disabled>", "open <0>", "close </0>"]),
+        ("a < b and c > d, x<y and z>w, <3", []),
+        ("Hi 😀👍! a &amp; b.\\n", ["empty  😀👍", "empty  &amp;", "empty \\n"]),
+        ("München &uuml; M&uuml;n", ["item &uuml;", "item M&uuml;n"]),
+        ("5 %s, 5 %ige", ["item %s"]),
+        (
+            "]1,Inf] Read $t(menu.file) or @:common.name.",
+            ["item ]1,Inf]", "item $t(menu.file)", "item @:common.name"],
+        ),
+        ("%H:%M, %d-%b-%Y", ["item %H:%M", "item %d-%b-%Y"]),
+        ("Ctrl+Shift+Z, Alt-F4 or F5", ["item Ctrl+Shift+Z", "item Alt-F4", "item F5"]),
+        ("-v, --all [-h]", ["item -v", "item --all", "item -h"]),
+        ("go -I am", []),
+        ("15,50 €, -5 °C, § 7, © 90°", [
+            "number 15,50 €", "number -5 °C", "number § 7", "empty  ©", "number 90°"
+        ]),
+        ("the 5th of 20th, 5ms, in the 90s, 10 km/h and/or a/b", []),
+        ("a/b/list.txt ../a '/tmp' ./x_1", [
+            "item a/b/list.txt", "item ../a", "item /tmp", "item ./x_1"
+        ]),
+        ("+49 30 1234567 or (555) 123-4567.", ["number +49 30 1234567", "number (555) 123-4567"]),
+        ("AB7, v4l2: 12b", ["item AB7", "item v4l2", "item 12b"]),
+        ("at a.b2next.com.", ["item a.b2next.com"]),
+    ],
+)  # fmt: skip
+def test_signs(text: str, expected: list[str]) -> None:
+    assert [f"{each.kind} {each.written}" for each in signs(text)] == expected
+
+
+def test_further_items() -> None:
+    """A part of a word protects the word."""
+    found = signs("the dog Rex sleeps", [re.compile("og [A-Z][a-z]+|e*")])
+    assert [(each.position, each.end) for each in found] == [(0, 3), (4, 11), (12, 18)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("My singer is Kylie Minogue, who was at Yale's.", ["Kylie Minogue", "Yale"]),
+        ("Skiers like the hills", []),
+        ("Skiers Yale is here", ["Skiers Yale"]),
+        ("Kylie Minogue", []),
+        ("Visit Yale", ["Yale"]),
+        ("Export As GIMP File, Yale", ["GIMP"]),  # a title
+        ("“GIMP” is a program", ["GIMP"]),
+        ("McCoy sleeps", ["McCoy"]),
+        ("Roosevelt was here", ["Roosevelt"]),
+        ("Roosevelt", ["Roosevelt"]),
+        ("the dog sees yale and kylie", []),
+    ],
+)
+def test_names(text: str, expected: Sequence[str]) -> None:
+    assert [text[start:end] for start, end in names(text, kind_of)] == expected
+
+
+def test_what_the_lexicon_knows_of_a_word() -> None:
+    """The tokens are letters; "ab" is always copied, "ba" is not."""
+    letters = Vocabulary([*"abcABC"], [0] + [1] * 6)
+    model = Seq2Seq(
+        ModelConfig.model_validate({"lexical_bias": 2, "lexical_words": 3}),
+        len(letters),
+        len(letters),
+    )
+    sources = torch.tensor([letters.ids(word) for word in ("ab", "ba")])
+    tokens = letters.tokens(range(len(letters)))
+    bias = model.eval().lexical_bias
+    assert bias is not None
+    bias.words.fill(tokens, lowercase=True)
+    keys = bias.words(sources)[1][:, 0]
+    copied = torch.tensor([letters.ids("Ab"), letters.ids("cB")])
+    bias.fill_words(tokens, keys, copied, torch.tensor([[0.9, 0.8], [0.5, 0.5]]))
+    tokenizers = [
+        load_tokenizer(TokenizerConfig(kind="characters"), "en", side, Path()) for side in SIDES
+    ]
+    translator = Translator(
+        model,
+        tokenizers=(tokenizers[0], tokenizers[1]),
+        vocabularies=(letters, letters),
+        options=DecodingConfig(),
+    )
+    kind_of = kinds_of_words(translator)
+    assert kind_of is not None
+    assert [*map(kind_of, ["Ab", "Ba", "A", "Cab"])] == ["copied", "other", "other", "new"]
+    bias.word_keys[-1] = 5  # full: the training data may have had more words
+    kind_of = kinds_of_words(translator)
+    assert kind_of is not None
+    assert [*map(kind_of, ["Ab", "Cab"])] == ["copied", "other"]

@@ -1,0 +1,382 @@
+"""Texts of several sentences, with items and tags, in capitals or not."""
+
+import random
+import re
+from collections.abc import Callable, Sequence
+
+import pytest
+import typer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.commands.translate import text_settings
+from nmt.decoding.alignment import align
+from nmt.decoding.translation import Translation
+from nmt.errors import TextError
+from nmt.texts.glossary import Glossary
+from nmt.texts.items import signs
+from nmt.texts.marked import Mark, Marked
+from nmt.texts.translator import Settings, TextTranslator
+from nmt.texts.warnings import CAPITALS, PLACED, WarningChecker
+from tests.texts.fakes import FakeTranslator, kind_of
+
+
+def same(text: str) -> Sequence[str]:
+    return [text]
+
+
+def texts(
+    translate: Callable[[str], Sequence[str]] = same,
+    how: Settings | None = None,
+    languages: Sequence[str] = ("en", "de"),
+) -> TextTranslator:
+    return TextTranslator(FakeTranslator(translate, languages), how)
+
+
+def read_by(translator: TextTranslator) -> list[str]:
+    assert isinstance(translator.translator, FakeTranslator)
+    return translator.translator.read
+
+
+LINES = [
+    "the dog is here",
+    "The dog is here. Is the tree in Boston? A dog sees the tree!",
+    "{name} is here. {name} and {name}",
+    "The dog sees {name}, (%s) and “%d”.",
+    "{a} {b} {c} {d} {e} {f} {g} {h} {i} {j} is here",
+    "{0}% and file_%d.txt, #{id}; {a}/{b}: %s%s",
+    "See https://example.org/a?b=1&c=2. The dog is here.",
+    "Write to me@example.org on 2024-05-17, at 10:30!",
+    "3,450.75 dogs and 1984 trees of version v2.3.1 (XR-200-B)",
+    "<b>The dog</b> sees <a href=\"https://example.org\">the <i>tree</i></a>.",
+    "<b>The dog is here. The tree</b> is here.",
+    "The dog <br/> is here.<br/>",
+    "a < b and c > d",
+    "The dog 😀 is here! 😀 Is the tree here? 😀",
+    "dogs &amp; trees &APP_NAME; &nbsp;",
+    "The dog is here.\\n The tree is here.\\n",
+    "{n, plural, one {# dog} other {# dogs}} here",
+    "Type <name> here",
+    "`git pull` and {{ user.name | upper }}",
+    "{name}",
+    "{name}: %s – 1984",
+    "さようなら、{name}さん。",
+    "{a}{b} is here",
+    "  two  spaces {name}  here ",
+    "",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_what_a_model_copies_stays_as_it_is(line: str) -> None:
+    translation = texts().translate([line])[0]
+    assert (translation.text, translation.source) == (line, line)
+    assert PLACED not in translation.warnings
+
+
+ITEMS = "{name} %s %(user)s https://example.org/1984 3,450.75 1984 v2.3.1 XR-200-B @ann {a}/{b}"
+WORDS = "the dog sees a tree . and <b>it</b> here! Tom 19"
+
+
+def confused(text: str) -> list[str]:
+    """Loses, repeats, inflects and exchanges words."""
+    random.seed(text)
+    words = text.split()
+    return [
+        " ".join(random.sample(words, len(words))),
+        " ".join(words[::2]),
+        " ".join([*words, *words]),
+        " ".join(f"{word}s" for word in words),
+        "",
+    ][random.randrange(5) :]
+
+
+@settings(max_examples=40)
+@given(st.lists(st.sampled_from([*ITEMS.split(), *WORDS.split()]), max_size=15), st.integers(1, 3))
+def test_each_item_is_there_as_often_as_in_the_source(words: list[str], n: int) -> None:
+    line = " ".join(words)
+    for best in CONFUSED.translate_n_best([line], n)[0]:
+        for item in signs(line):
+            assert best.text.count(item.written) == line.count(item.written)
+        assert best.source == line
+        columns, rows = best.attention_labels
+        assert best.attention.shape == (len(rows), len(columns))
+        assert len(best.token_log_probs) == len(rows)
+        assert sum(best.token_log_probs) == pytest.approx(best.log_prob)
+
+
+CONFUSED = texts(confused)
+
+
+def test_a_plain_sentence_is_the_translation_of_the_sentence() -> None:
+    translator = texts(lambda text: [text.upper(), text])
+    [best] = translator.translate_n_best(["the dog is here"], 2)
+    assert [each.text for each in best] == ["THE DOG IS HERE", "the dog is here"]
+    assert best[0].read is None
+    assert not best[0].facts
+
+
+def test_sentences_are_joined() -> None:
+    translator = texts(
+        {"The dog.": ["Der Hund.", "Ein Hund."], "A tree?": ["Ein Baum?"]}.__getitem__
+    )
+    first, second = translator.translate_n_best(["The dog.  A tree?"], 2)[0]
+    assert (first.text, second.text) == ("Der Hund.  Ein Baum?", "Ein Hund.  Ein Baum?")
+    assert first.facts["sentences"] == [
+        {"source": "The dog.", "text": "Der Hund."},
+        {"source": "A tree?", "text": "Ein Baum?"},
+    ]
+    assert first.src_tokens == ("The", "dog", "￭.", "A", "tree", "￭?")
+    assert align(first, translator.translator.tokenizers) == [(0, 0), (1, 1), (2, 2), (3, 3)]
+    # <eos> of the first sentence counts with the word before it.
+    assert first.token_log_probs == (-0.5, -1.0, -1.5 - 2.0, -0.5, -1.0, -1.5, -2.0)
+    assert first.score == -2.0
+
+
+def test_a_text_of_very_many_words_has_no_attention(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.texts.parts.MAX_WEIGHTS", 20)
+    translator = texts()
+    best = translator.translate(["The dog. A tree?"])[0]
+    assert not best.has_attention
+    assert align(best, translator.translator.tokenizers) == []
+
+
+def test_words_beside_tags_are_known() -> None:
+    translator = texts()
+    checker = WarningChecker(translator.translator.tokenizers, translator.translator.vocabularies)
+    assert checker.warnings(translator.translate(["the <b>dog</b> sees {tree}"])[0]) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "languages", "expected"),
+    [
+        ("今日は。明日は！", ("ja", "en"), "今日は。 明日は！"),
+        ("The dog. The tree!", ("en", "zh-TW"), "The dog.The tree!"),
+        ("今日は。明日は！", ("ja", "zh"), "今日は。明日は！"),
+    ],
+)
+def test_spaces_are_those_of_the_target_language(
+    line: str, languages: Sequence[str], expected: str
+) -> None:
+    assert texts(languages=languages).translate([line])[0].text == expected
+
+
+def test_capitals_are_read_in_their_usual_case() -> None:
+    translator = texts()
+    lines = [
+        "THE DOG SEES TOM IN {NAME} AND NASA. IS A TREE HERE?",
+        "The Dog Sees A Tree In Boston",
+    ]
+    first, second = translator.translate(lines)
+    assert read_by(translator)[-3:] != lines
+    assert {"Is a tree here?", "The dog sees a tree in Boston"} <= {*read_by(translator)}
+    assert "The dog sees Tom in Boston and NASA." in read_by(translator)
+    assert first.text == lines[0]
+    assert second.text == "The dog sees a tree in Boston"
+    checker = WarningChecker(translator.translator.tokenizers, translator.translator.vocabularies)
+    assert CAPITALS not in [*checker.warnings(first), *checker.warnings(second)]
+
+
+def test_stand_ins_are_no_words_of_the_sentence() -> None:
+    translator = texts()
+    assert translator.translate(["Tom sees %s and 250GB in 19 trees."])[0].text == (
+        "Tom sees %s and 250GB in 19 trees."
+    )
+    assert "Tom sees Boston and 250GB in 19 trees." in read_by(translator)
+
+
+def test_a_lost_item_stands_where_attention_was() -> None:
+    def loses_names(text: str) -> list[str]:
+        return [re.sub("Tom|Boston|Mary|Ken", "er", text)]
+
+    best = texts(loses_names).translate(["The dog sees {name} in {place}."])[0]
+    assert best.text == "The dog sees {name} in {place}."
+    assert best.warnings == (PLACED,)
+
+
+def test_placeholders_of_the_next_value_keep_their_order() -> None:
+    def exchanges(text: str) -> Sequence[str]:
+        first, second = re.findall("Tom|Boston", text)
+        return [f"In {second} a {first} tree."]
+
+    best = texts(exchanges).translate(["%d of %s", "{:.1f}% of {}", "%(a)s of %(b)s"])
+    assert [each.text for each in best] == [
+        "In %d a %s tree.", "In {:.1f}% a {} tree.", "In %(b)s a %(a)s tree.",
+    ]  # fmt: skip
+
+
+def test_wrong_small_numbers_are_translated_as_items() -> None:
+    def wrong(text: str) -> Sequence[str]:
+        return [re.sub(r"\b([0-9]|1[0-3])\b", "15", text)]
+
+    lines = ["The dog is 1 of 5.", "In 12 trees, {name}", "<b>Tom</b> sees 13"]
+    for best, line in zip(texts(wrong).translate(lines), lines, strict=True):
+        assert (best.text, best.source, best.warnings) == (line, line, ())
+    assert texts(lambda text: [text.replace("2", "two")]).translate(["2 dogs"])[0].text == (
+        "two dogs"
+    )
+
+
+def test_list_numbers_and_final_signs_stay_where_they_are() -> None:
+    translator = texts(lambda text: [f"so {text.strip('.:')}."])
+    lines = [
+        "1. <b>The</b> dog. 2. A tree.", "- the dog", "a) the dog", "Is it...", "{a}:",
+        "a\tthe dog:\tdog", "> the dog:",
+    ]  # fmt: skip
+    assert [each.text for each in translator.translate(lines)] == [
+        "1. so <b>The</b> dog. 2. so A tree.", "- so the dog.", "a) so the dog.", "so Is it...",
+        "{a}:", "so a.\tso the dog:\tso dog.", "> so the dog:",
+    ]  # fmt: skip
+    assert "1" not in "".join(read_by(translator))
+
+
+def test_a_text_that_is_a_term_needs_no_model() -> None:
+    translator = texts().with_glossary(Glossary.of({"big dog|dogs": "große Köter"}))
+    found = translator.translate(["big dog", "Big dog", "DOGS "])
+    assert [each.text for each in found] == ["große Köter", "Große Köter", "GROSSE KÖTER"]
+    assert not read_by(translator)
+    assert found[0].attention.shape == (3, 3)
+
+
+def test_a_lost_item_at_the_start_leaves_no_space() -> None:
+    best = texts(lambda text: [""]).translate(["{a} is here"])[0]
+    assert best.text == "{a}"
+
+
+def test_other_stand_ins_are_tried() -> None:
+    translator = texts(lambda text: [text.replace("Tom", "Thomas"), text.replace("Boston", "B")])
+    best = translator.translate(["The dog sees {name}."])[0]
+    assert (best.text, best.warnings) == ("The dog sees {name}.", ())
+    assert best.tokens == ("The", "dog", "sees", "{name}", "￭.")
+    assert best.read == "The dog sees Tom."
+
+
+def test_without_attention_items_keep_their_share_of_the_way() -> None:
+    translator = texts()
+    original = FakeTranslator._translation
+
+    def without_attention(self: FakeTranslator, source: str, text: str) -> Translation:
+        found = original(self, source, "a b c d")
+        found.attention[:] = 0
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FakeTranslator, "_translation", without_attention)
+        assert translator.translate(["a tree in {name}"])[0].text == "a b c d {name}"
+
+
+def test_what_has_no_words_is_copied() -> None:
+    translator = texts()
+    assert translator.translate(["{a}: <b>%s</b>"])[0].text == "{a}: <b>%s</b>"
+    assert read_by(translator) == []
+
+
+def test_settings() -> None:
+    line = "The dog is 🙂. The {tree} is XYZ."
+    assert read_by(plain := texts(how=Settings(split=False, keep=None))) == []
+    assert plain.translate([line, "THE DOG SEES A TREE"])[0].read is None
+    assert read_by(plain) == [line, "THE DOG SEES A TREE"]
+    kept = texts(how=Settings(split=False, keep=(re.compile("XYZ"),)))
+    kept.translate([line])
+    assert read_by(kept)[0] == "The dog is. The Tom is Boston."
+
+
+def test_a_prefix_begins_a_sentence() -> None:
+    translator = texts()
+    translator.translate_n_best(["The {dog}. Is it?"], 1, [""])
+    assert read_by(translator) == ["The {dog}. Is it?"]
+
+
+def test_an_error_names_the_text() -> None:
+    with pytest.raises(TextError, match="text 3 is too long") as error:
+        texts().translate(["The dog. Is it?", "Tom", "fails"])
+    assert error.value.index == 2
+
+
+def test_a_glossary_for_one_request() -> None:
+    translator = texts()
+    other = translator.with_glossary(Glossary.of({"dog": "Köter"}))
+    assert other.settings is translator.settings
+    assert other.translator is translator.translator
+    assert (other.glossary is None, translator.glossary is None) == (False, True)
+
+
+def test_marked_texts() -> None:
+    source = Marked(
+        "The dog. Is it in  or  ?",
+        (
+            Mark(0, "**", "open"),
+            Mark(7, "**", "close"),
+            Mark(18, "`ls`", "item"),
+            Mark(22, "<x/>", "item"),
+            Mark(24, "<br/>", "empty"),
+        ),
+    )
+    translator = texts()
+    ((result,), same) = translator.translate_marked([source, source])
+    assert same[0] is result
+    translation, marked = result
+    assert marked == source
+    assert translation.text == "**The dog**. Is it in `ls` or <x/> ?<br/>"
+    assert read_by(translator) == ["The dog.", "Is it in Tom or Boston ?"]
+
+
+def test_options() -> None:
+    assert text_settings(no_split=True, no_protect=True, keep=None) == Settings(False, None)
+    with pytest.raises(typer.BadParameter, match=r"--keep '\(': no regular expression"):
+        text_settings(no_split=False, no_protect=False, keep=["("])
+    with pytest.raises(typer.BadParameter, match="--no-protect"):
+        text_settings(no_split=False, no_protect=True, keep=["x"])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '<a href="{u}">%(url)s</a> is here',
+        "<b>{name}</b> sees <i><b>{dog}</b></i>",
+    ],
+)
+def test_an_element_keeps_its_item(line: str) -> None:
+    """Though the model turns the sentence around."""
+    translator = texts(lambda text: [" ".join(text.split()[::-1])])
+    result = translator.translate([line])[0].text
+    assert all(piece in result for piece in re.findall(r"<a.*</a>|<b>.*?</b>", line))
+
+
+def test_elements_with_signs_between_them_are_a_list() -> None:
+    translator = texts()
+    line = "<a>The dog</a> • <a>A tree</a> | <b>Tom</b>"
+    assert translator.translate([line])[0].text == line
+    assert read_by(translator) == ["The dog", "A tree", "Tom"]
+
+
+def test_a_name_that_the_model_loses_is_translated_as_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def loses(text: str) -> Sequence[str]:
+        return [text.replace("Yale", "Yagel").replace("Roosevelt", "Roose")]
+
+    translator = texts(loses)
+    translator._kind_of = kind_of
+    lines = ["The dog is in Yale.", "Roosevelt sees the GIMP", "The <b>Yale</b> is in Yale", "A %s"]
+    assert [each.text for each in translator.translate(lines)] == lines
+    assert read_by(translator)[3:] == [
+        "A %s", "The dog is in Tom.", "Tom sees the GIMP", "The Tom is in Boston"
+    ]  # fmt: skip
+    # A term is no name.
+    place = "nmt.texts.translator.translate_with_terms"
+    monkeypatch.setattr(
+        place, lambda _, sentences, found, n, *__: sentences.translate_n_best(found, n)
+    )
+    with_term = translator.with_glossary(Glossary.of({"Yale": "Jale"}))
+    assert with_term.translate([lines[0]])[0].text == "The dog is in Yagel."
+
+
+def test_words_in_capitals_are_no_names() -> None:
+    translator = texts(lambda text: [text.replace("oysters", "clams")])
+    translator._kind_of = lambda _: "new"
+    assert translator.translate(["THE DOG SEES OYSTERS"])[0].text == "THE DOG SEES CLAMS"
+    # German writes all nouns so.
+    german = texts(lambda text: [text.replace("oysters", "clams")], languages=("de", "en"))
+    german._kind_of = lambda _: "new"
+    assert german.translate(["the dog sees Sea-oysters"])[0].text == "the dog sees Sea-clams"
