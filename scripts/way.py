@@ -72,6 +72,7 @@ def is_next(stack: Stack, callers: Stack) -> bool:
 def main() -> None:
     """The command line."""
     *first, last = COMMANDS[sys.argv[1]]
+    os.environ["OMP_NUM_THREADS"] = "1"  # the way of a search depends on the number of threads
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         for command in first:
@@ -81,7 +82,7 @@ def main() -> None:
         sys.path.insert(0, str(ROOT))
         sys.argv = ["nmt", *shlex.split(last)]
         sys.setprofile(follow)
-        with suppress(SystemExit), redirect_stdout(io.StringIO()):
+        with suppress(SystemExit), redirect_stdout(io.TextIOWrapper(io.BytesIO())):
             runpy.run_module("nmt", run_name="__main__")
         sys.setprofile(None)
         os.chdir(ROOT)

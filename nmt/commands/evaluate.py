@@ -19,10 +19,10 @@ from nmt.commands.options import (
     DecodingOption,
     DeviceOption,
     JsonOption,
-    decoding_overrides,
     options_from,
     to_json,
 )
+from nmt.config.load import decoding_overrides
 from nmt.config.schema import TokenizerConfig
 from nmt.decoding.forced import ScoredPair, score_pairs
 from nmt.decoding.translation import Translation

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from inspect import Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -107,50 +107,6 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only results and errors.")]
 
 CommandT = TypeVar("CommandT", bound=Callable[..., None])
-
-
-@dataclass(frozen=True)
-class Shown:
-    """What to print or draw of each translation: an option each."""
-
-    n_best: int = 1
-    prefix: str | None = None
-    align: bool = False
-    threshold: float | None = None
-    score: bool = False
-    attention: Path | None = None
-    as_json: bool = False
-
-    @property
-    def options(self) -> list[str]:
-        """Those that are given; each needs a line for each sentence."""
-        given = {
-            "--json": self.as_json,
-            "--n-best": self.n_best > 1,
-            "--align": self.align,
-            "--threshold": self.threshold is not None,
-            "--prefix": self.prefix is not None,
-            "--score": self.score,
-            "--attention": self.attention is not None,
-        }
-        return [name for name, is_given in given.items() if is_given]
-
-    def check(self) -> None:
-        """Raises: typer.BadParameter if options do not go together."""
-        others = [name for name in self.options if name not in ("--score", "--json")]
-        if self.score and others:
-            raise typer.BadParameter(f"--score does not search; remove {', '.join(others)}")
-        if self.threshold is not None and not (self.align or self.as_json):
-            raise typer.BadParameter("--threshold needs --align or --json")
-        if self.align and self.n_best > 1:
-            raise typer.BadParameter("--align prints one alignment per sentence; remove --n-best")
-        if self.align and self.as_json:
-            raise typer.BadParameter("--json contains the alignment already; remove --align")
-
-
-def decoding_overrides(set_: Sequence[str] | None, beam: int | None) -> list[str]:
-    """The overrides `decoding.key=value` of --set and --beam together."""
-    return [*(set_ or ()), *([] if beam is None else [f"decoding.beam={beam}"])]
 
 
 def options_from(*dataclasses: type) -> Callable[[CommandT], CommandT]:

@@ -5,6 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -12,13 +13,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
-from nmt.commands.inputs import (
+from nmt.commands.lines import (
     LINES,
+    Answer,
     InputTexts,
+    Shown,
     check_document,
+    check_output_files,
     document_format,
+    draw_attention,
     open_document,
     open_input,
+    score_lines,
+    score_texts,
+    to_line,
 )
 from nmt.commands.options import (
     BeamOption,
@@ -31,15 +39,13 @@ from nmt.commands.options import (
     NoProtectOption,
     NoSplitOption,
     RunsOption,
-    Shown,
-    decoding_overrides,
 )
+from nmt.config.load import decoding_overrides
 from nmt.config.parts import DOCUMENT_FORMATS
 from nmt.errors import ConfigError, DataError, NmtError, TextError
 from nmt.lines import open_output
 
 if TYPE_CHECKING:
-    from nmt.commands.output import Answer
     from nmt.texts.translator import Settings, TextTranslator
 
 BATCH_TEXTS = 1024  # of a document that are translated at once
@@ -158,7 +164,7 @@ def command(
     format_name = document_format(file, format_, shown)
     check_document(format_name, shown, fill, output)
 
-    from nmt.commands.output import check_output_files
+    from nmt.run.load import opened
     from nmt.texts.glossary import Glossary
     from nmt.texts.load import load_text_translator
 
@@ -171,14 +177,13 @@ def command(
     document = open_document(file, format_name, is_named=format_ is not None, fill=fill)
     inputs = open_input(sentences or [], file) if document is None else None
     check_output_files(output, attention)
-    translator = load_text_translator(
-        run,
-        settings,
-        glossary=None if glossary is None else Glossary.read(glossary),
-        device=device,
-        overrides=[*memory_overrides(memory), *decoding_overrides(set_, beam)],
-        n_best=n_best,
-    )
+    overrides = [*memory_overrides(memory), *decoding_overrides(set_, beam)]
+    terms = None if glossary is None else Glossary.read(glossary)
+    with ExitStack() as stack:
+        members = [stack.enter_context(opened(path)) for path in run or (None,)]
+        translator = load_text_translator(
+            members, settings, terms, device=device, overrides=overrides, n_best=n_best
+        )
     if least_confidence is not None and translator.confidence is None:
         raise ConfigError(
             "--least-confidence: the run has no confidence for its checkpoint and "
@@ -269,13 +274,12 @@ def output_lines(translator: "TextTranslator", inputs: InputTexts, shown: Shown)
         ConfigError: the model has no attention, which an option needs.
         DataError: the input cannot be read any further, or a sentence does not fit into memory.
     """
-    from nmt.commands import output
     from nmt.texts.warnings import warnings_of_pair
 
     if shown.score:
-        score = partial(output.score_texts, translator.translator)
+        score = partial(score_texts, translator.translator)
         pairs = answers(inputs, score, warnings_of_pair)
-        return output.score_lines(pairs, inputs.unit, as_json=shown.as_json)
+        return score_lines(pairs, inputs.unit, as_json=shown.as_json)
 
     def translate(texts: Sequence[str]) -> list[Any]:
         prefixes = None if shown.prefix is None else [shown.prefix] * len(texts)
@@ -283,16 +287,16 @@ def output_lines(translator: "TextTranslator", inputs: InputTexts, shown: Shown)
 
     results = answers(inputs, translate, lambda best: translator.warnings(best[0]))
     if shown.attention is not None:
-        results = output.draw_attention(results, shown.attention)
+        results = draw_attention(results, shown.attention)
     tokenizers = translator.translator.tokenizers
-    return (output.to_line(result, tokenizers, shown) for result in results)
+    return (to_line(result, tokenizers, shown) for result in results)
 
 
 def answers(
     inputs: InputTexts,
     fn: Callable[[Sequence[Any]], list[ResultT]],
     check: Callable[[ResultT], list[str]],
-) -> "Iterator[Answer[ResultT]]":
+) -> Iterator[Answer[ResultT]]:
     """The result of `fn` for each sentence, and its warnings, which `check` finds. They are printed
     at the end, or at once for someone at a keyboard.
 

@@ -73,6 +73,11 @@ def load_config(source: Path | Config, overrides: Sequence[str] = ()) -> Config:
     return config_from_dict(overridden, origin)
 
 
+def decoding_overrides(set_: Sequence[str] | None, beam: int | None) -> list[str]:
+    """The overrides `decoding.key=value` of --set and --beam together."""
+    return [*(set_ or ()), *([] if beam is None else [f"decoding.beam={beam}"])]
+
+
 def config_from_dict(values: dict[str, Any], origin: str = "configuration") -> Config:
     """Check `values` and build the configuration.
 

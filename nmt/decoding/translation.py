@@ -12,6 +12,8 @@ from nmt.decoding.unknown_words import Replacement
 from nmt.text.tokenizers import normalize
 from nmt.text.vocabulary import EOS, SPECIALS
 
+NO_ATTENTION = np.zeros((0, 1), np.float32)
+
 
 @dataclass(frozen=True)
 class Translation:
@@ -42,7 +44,7 @@ class Translation:
     score: float = 0.0
     log_prob: float = 0.0
     token_log_probs: tuple[float, ...] = ()
-    attention: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 1), np.float32))
+    attention: NDArray[np.float32] = field(default_factory=NO_ATTENTION.copy)
     complete: bool = True
     src_cut: bool = False
     replaced: tuple[Replacement, ...] = ()
@@ -80,7 +82,3 @@ def copy_of(text: str, tokens: Sequence[str]) -> Translation:
         token_log_probs=(0.0,) * size,
         attention=np.eye(size, dtype=np.float32),
     )
-
-
-def has_letters(text: str) -> bool:
-    return any(map(str.isalpha, text))

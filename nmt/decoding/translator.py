@@ -17,7 +17,7 @@ from nmt.config.schema import DecodingConfig
 from nmt.data.batches import cut_batches
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import search
-from nmt.decoding.translation import Translation, copy_of, has_letters
+from nmt.decoding.translation import Translation, copy_of
 from nmt.decoding.unknown_words import (
     UNKNOWN,
     Replacement,
@@ -27,7 +27,7 @@ from nmt.decoding.unknown_words import (
 )
 from nmt.errors import ConfigError, DataError, TooLargeError, lacks_memory
 from nmt.model.interface import TranslationModel
-from nmt.text.tokenizers import Tokenizer
+from nmt.text.tokenizers import Tokenizer, has_letters
 from nmt.text.vocabulary import Vocabulary
 
 # Of a batch: sentences x beam x source length; limits the memory of search.

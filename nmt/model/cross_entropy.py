@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from nmt.data.batches import SoftTargets
+from nmt.model.lexical_bias import Additions
 
 # Logits are computed for at most this many positions and words at a time: memory does not grow with
 # the batch, and products of this shape run near the peak speed of a processor, unlike products with
@@ -18,22 +19,6 @@ MAX_ROWS, MAX_WORDS = 1024, 2048
 MIN_SUM, MAX_SUM = 1.0e-30, 1.0e30  # sums of exponentials between these are exact in float32
 # exp(x) = exp2(x log2 e); exp2 takes a processor little more than half the time of exp
 LOG2_E = log2(e)
-
-
-class Additions(NamedTuple):
-    """Numbers that are added to some logits, of U words at each of N positions.
-
-    Attributes:
-        ids: [N, U]. The ids of a position differ, except those of additions of 0.
-        values: [N, U].
-    """
-
-    ids: Tensor
-    values: Tensor
-
-    def select(self, rows: Tensor) -> "Additions":
-        """Those at the positions `rows` [N'], in that order."""
-        return Additions(self.ids[rows], self.values[rows])
 
 
 class Distillation(NamedTuple):

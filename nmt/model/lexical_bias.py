@@ -4,6 +4,7 @@ probable (Arthur 2016).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +17,22 @@ MAX_CHARACTERS = 64  # of a word; longer ones have keys of no use
 LAST_KEY = torch.iinfo(torch.long).max  # fills the places without a word
 # the probability of words that are no translation, which keeps the logarithm finite
 EPSILON = 0.001
+
+
+class Additions(NamedTuple):
+    """Numbers that are added to some logits, of U words at each of N positions.
+
+    Attributes:
+        ids: [N, U]. The ids of a position differ, except those of additions of 0.
+        values: [N, U].
+    """
+
+    ids: Tensor
+    values: Tensor
+
+    def select(self, rows: Tensor) -> "Additions":
+        """Those at the positions `rows` [N'], in that order."""
+        return Additions(self.ids[rows], self.values[rows])
 
 
 @dataclass(frozen=True)

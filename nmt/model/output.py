@@ -16,14 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nmt.errors import ConfigError, NonFiniteError
-from nmt.model.cross_entropy import (
-    LOG2_E,
-    MAX_SUM,
-    MIN_SUM,
-    Additions,
-    Distillation,
-    linear_cross_entropy,
-)
+from nmt.model.cross_entropy import LOG2_E, MAX_SUM, MIN_SUM, Distillation, linear_cross_entropy
+from nmt.model.lexical_bias import Additions
 
 CHUNK_SIZE = 64  # `fast_topk` compares the maxima of chunks of this many ids
 MIN_FAST_SIZE = 1 << 17  # `fast_topk` uses torch.topk for fewer logits than this

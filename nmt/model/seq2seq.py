@@ -14,11 +14,10 @@ from nmt.config.parts import BRIDGES, DECODERS, OUTPUTS
 from nmt.config.schema import ModelConfig
 from nmt.data.batches import send
 from nmt.model.attention import Memory
-from nmt.model.cross_entropy import Additions
 from nmt.model.decoder import Decoder, DecoderState
 from nmt.model.encoder import Bridge, Encoder
 from nmt.model.interface import StepOutput, TranslationModel
-from nmt.model.lexical_bias import LexicalBias, Translations
+from nmt.model.lexical_bias import Additions, LexicalBias, Translations
 from nmt.model.output import Output, ThresholdFn, Vectors
 
 # Large, so that words and not biases dominate the first encoder states: attention finds the right

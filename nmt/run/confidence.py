@@ -62,14 +62,11 @@ def read_confidence(path: Path) -> tuple[Confidence, str, str]:
 
 
 def load_confidence(run: Path, options: DecodingConfig) -> Confidence | None:
-    """The confidence of a run; None if it has none, or one that was fitted to another checkpoint,
-    or to samples and the run searches, or the reverse.
+    """The confidence of a run; None if it was fitted to another checkpoint, or to samples and the
+    run searches, or the reverse.
 
     Raises:
         DataError: the file is damaged.
     """
-    path = run / CONFIDENCE_FILE
-    if not path.exists():
-        return None
-    confidence, *fitted_to = read_confidence(path)
+    confidence, *fitted_to = read_confidence(run / CONFIDENCE_FILE)
     return confidence if fitted_to == [find_checkpoint(run).name, options.search] else None

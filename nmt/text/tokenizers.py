@@ -54,6 +54,10 @@ _VOWEL_SIGNS = "".join(
 WORD_CHARACTERS = rf"\w{_VOWEL_SIGNS}"
 
 
+def has_letters(text: str) -> bool:
+    return any(map(str.isalpha, text))
+
+
 def normalize(text: str) -> str:
     """One line in Unicode NFC without invisible characters, words separated by one space each."""
     return text if _is_normal(text) else normalize_and_report(text)[0]

@@ -1,17 +1,24 @@
-"""Tokens to ids and back. Ids 0 to 3 are padding, unknown token, start and end of a sentence."""
+"""Tokens to ids and back, and how frequent tokens are. Ids 0 to 3 are padding, unknown token, start
+and end of a sentence.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import log
 from pathlib import Path
 from typing import Self
 
 from nmt.errors import DataError
 from nmt.files import MAX_TEXT_BYTES, check_content
 from nmt.lines import read_lines, write_lines
+from nmt.text.tokenizers import Tokenizer, has_letters
 
 COUNT = re.compile("[0-9]{1,18}")
 PAD, UNK, SOS, EOS = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<unk>", "<sos>", "<eos>")
+MIN_TITLE = 4  # words that all begin with a capital letter
+MIN_MARGIN = 1.0  # nats per word by which a text must be more probable in another form
+MIN_CAPITALS = 0.7  # of the letters of a text in capitals
 
 
 class Vocabulary:
@@ -162,3 +169,55 @@ class Vocabulary:
         tokens, counts = [*entries], [*entries.values()]
         n_special = len(SPECIALS)
         return cls(tokens[n_special:], [counts[UNK], *counts[n_special:]])
+
+
+class WordFrequencies:
+    """Knows a language by the frequencies of its tokens.
+
+    Args:
+        vocabulary: with the counts of the training data.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary) -> None:
+        self._tokenizer, self._vocabulary = tokenizer, vocabulary
+        self._log_probs = unigram_log_probs(vocabulary.counts)
+
+    def log_probs(self, texts: Sequence[str]) -> list[float]:
+        """Of the tokens of each text, as if each were independent of the others."""
+        all_tokens = self._tokenizer.split_all(texts)
+        return [
+            sum(self._log_probs[index] for index in self._vocabulary.ids(tokens))
+            for tokens in all_tokens
+        ]
+
+    def known(self, text: str) -> list[bool]:
+        """Of each token with letters: whether it is in the vocabulary."""
+        tokens = filter(has_letters, self._tokenizer.split(text))
+        return [token in self._vocabulary for token in tokens]
+
+    def is_in_capitals(self, text: str) -> bool:
+        """Whether a text, or the start of each word, is in capital letters, unlike the training
+        data. Never True for scripts without case, and for acronyms, which lower case makes no more
+        probable.
+        """
+        starts = [next(filter(str.isalpha, word)) for word in text.split() if has_letters(word)]
+        n_words, is_title = len(starts), all(map(str.isupper, starts))
+        n_upper, n_lower = sum(map(str.isupper, text)), sum(map(str.islower, text))
+        is_upper = n_upper >= max(2, MIN_CAPITALS * (n_upper + n_lower))
+        if not is_upper and not (is_title and n_words >= MIN_TITLE):
+            return False
+        if n_words == 1:  # "STOP!", but neither "OK!" nor "NASA"
+            given, lower, capitalized = (
+                self.known(form) == [True] for form in (text, text.lower(), text.capitalize())
+            )
+            return (lower or capitalized) and not given
+        as_lower, as_given = self.log_probs([text.lower(), text])
+        return as_lower - as_given > MIN_MARGIN * n_words
+
+
+def unigram_log_probs(counts: Sequence[int]) -> list[float]:
+    """Of each id, from its count in the training data."""
+    total = max(sum(counts), 1)
+    log_probs = [log(max(count, 0.5) / total) for count in counts]
+    log_probs[UNK] = min(log_probs)  # <unk> may be frequent, but each unknown word is rare
+    return log_probs

@@ -11,9 +11,9 @@ from typing import Literal
 
 import torch
 
-from nmt.decoding.translation import has_letters
 from nmt.decoding.translator import Translator
 from nmt.model.lexical_bias import LAST_KEY, LexicalBias
+from nmt.text.tokenizers import has_letters
 from nmt.texts.marked import Edge, Kind, Mark, Marked, Sign, in_order
 from nmt.texts.patterns import EMOJI, NUMBER, PATTERNS
 from nmt.texts.words import NO_SPACES, Range

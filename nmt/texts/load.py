@@ -1,7 +1,6 @@
-"""From run folders to a translator of texts."""
+"""From runs to a translator of texts."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
 from nmt.config.parts import DeviceName
@@ -9,54 +8,34 @@ from nmt.config.schema import Config
 from nmt.decoding.translator import Translator
 from nmt.plugins import hooks
 from nmt.run.confidence import load_confidence
-from nmt.run.folder import load_run_config
-from nmt.run.load import build_translator, opened, unchanged
+from nmt.run.folder import CONFIDENCE_FILE, load_run_config
+from nmt.run.load import build_translator, unchanged
 from nmt.texts.glossary import Glossary
 from nmt.texts.translator import Memory, Settings, TextTranslator
 
 
 def load_text_translator(
-    folders: Sequence[Path] | None = None,
+    members: Sequence[tuple[Path, Path]],
     settings: Settings | None = None,
-    *,
     glossary: Glossary | None = None,
+    *,
     device: DeviceName = "auto",
     overrides: Sequence[str] = (),
     n_best: int = 1,
 ) -> TextTranslator:
-    """A translator of texts with the model of a run (default: the newest one).
+    """A translator of texts with the models of runs; the confidence is that of the first one.
+
+    Args:
+        members: pairs of a run and one of its checkpoints, as `nmt.run.load.opened` gives them.
 
     Args, Raises:
         As `nmt.run.load.load_translator`.
     """
-    with ExitStack() as stack:
-        members = [stack.enter_context(opened(path)) for path in folders or (None,)]
-        return build_text_translator(
-            members,
-            settings,
-            glossary=glossary,
-            device=device,
-            overrides=overrides,
-            n_best=n_best,
-        )
-
-
-def build_text_translator(
-    members: Sequence[tuple[Path, Path]],
-    settings: Settings | None = None,
-    *,
-    glossary: Glossary | None = None,
-    device: DeviceName = "auto",
-    overrides: Sequence[str] = (),
-    n_best: int = 1,
-) -> TextTranslator:
-    """As `load_text_translator`, from pairs of a run and one of its checkpoints. The confidence is
-    that of the first run.
-    """
+    run, _ = members[0]
     with unchanged(members):
-        run, _ = members[0]
         translator = build_translator(members, device=device, overrides=overrides, n_best=n_best)
-        confidence = load_confidence(run, translator.options)
+        has_confidence = (run / CONFIDENCE_FILE).exists()
+        confidence = load_confidence(run, translator.options) if has_confidence else None
         memory = find_memory(translator, load_run_config(run))
     return TextTranslator(
         translator, settings, glossary=glossary, memory=memory, confidence=confidence

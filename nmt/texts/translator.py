@@ -25,12 +25,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from nmt.decoding.alignment import written_tokens
-from nmt.decoding.translation import Translation, copy_of, has_letters
+from nmt.decoding.translation import Translation, copy_of
 from nmt.decoding.translator import Translator, check_n_best
 from nmt.errors import TextError
+from nmt.text.tokenizers import has_letters
 from nmt.texts import stand_ins
+from nmt.texts.capitals import is_upper, usual_case
 from nmt.texts.differences import has_wrong_number
-from nmt.texts.frequencies import is_upper, usual_case
 from nmt.texts.glossary import Glossary
 from nmt.texts.items import (
     NOUNS_IN_CAPITALS,

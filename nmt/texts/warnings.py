@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from nmt.decoding.forced import ScoredPair
-from nmt.decoding.translation import Translation, has_letters
+from nmt.decoding.translation import Translation
 from nmt.decoding.translator import WordlessLines
 from nmt.decoding.unknown_words import UNKNOWN
-from nmt.text.tokenizers import Tokenizer
-from nmt.text.vocabulary import Vocabulary
+from nmt.text.tokenizers import Tokenizer, has_letters
+from nmt.text.vocabulary import MIN_MARGIN, Vocabulary, WordFrequencies
 from nmt.texts.differences import keeps_items
-from nmt.texts.frequencies import MIN_MARGIN, WordFrequencies
 from nmt.texts.sentences import END_MARKS, has_ordinals, most_sentences, n_sentences
 
 SOURCE_CUT, OUTPUT_CUT, REPEATING = "source cut", "output cut", "output repeats"

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from nmt.data.batches import SoftTargets
 from nmt.model import cross_entropy
-from nmt.model.cross_entropy import Additions, Distillation, linear_cross_entropy
+from nmt.model.cross_entropy import Distillation, linear_cross_entropy
+from nmt.model.lexical_bias import Additions
 
 R, V = 7, 11
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from nmt.text.vocabulary import Vocabulary
-from nmt.texts.frequencies import WordFrequencies, is_upper, usual_case
+from nmt.text.vocabulary import Vocabulary, WordFrequencies
+from nmt.texts.capitals import is_upper, usual_case
 from tests.texts.fakes import WORDS, tokenizer
 
 FREQUENCIES = WordFrequencies(tokenizer("en"), Vocabulary([*WORDS], [0, *WORDS.values()]))

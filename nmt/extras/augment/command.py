@@ -12,15 +12,9 @@ import numpy as np
 import typer
 
 from nmt.bars import is_watched
-from nmt.commands.options import (
-    BeamOption,
-    DecodingOption,
-    DeviceOption,
-    QuietOption,
-    decoding_overrides,
-    options_from,
-)
+from nmt.commands.options import BeamOption, DecodingOption, DeviceOption, QuietOption, options_from
 from nmt.commands.prepare import existing_manifest
+from nmt.config.load import decoding_overrides
 from nmt.data.corpus import Corpus, encode_pairs
 from nmt.data.manifest import (
     ORIGINAL,

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nmt.commands.inputs import InputTexts
+from nmt.commands.lines import InputTexts, Shown
 from nmt.commands.options import (
     BeamOption,
     DecodingOption,
@@ -28,10 +28,9 @@ from nmt.commands.options import (
     NoProtectOption,
     NoSplitOption,
     RunsOption,
-    Shown,
-    decoding_overrides,
 )
 from nmt.commands.translate import memory_overrides, output_lines, text_settings
+from nmt.config.load import decoding_overrides
 from nmt.errors import DataError
 from nmt.files import explain_write_errors, read_json, replacing, sha256_of, write_json
 from nmt.lines import decode_batches, read_raw_lines
@@ -39,7 +38,7 @@ from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import further_files, load_run_config
 from nmt.run.load import opened
 from nmt.texts.glossary import Glossary
-from nmt.texts.load import build_text_translator
+from nmt.texts.load import load_text_translator
 from nmt.texts.translator import TextTranslator
 
 SETTINGS_FILE, RECORDS = Path(".nmt", "settings.json"), Path(".nmt", "parts")
@@ -103,12 +102,9 @@ def command(
             _print(f"{len(parts) - len(missing)} of {len(parts)} parts are already translated")
         if not missing:
             return
-        translator = build_text_translator(
-            members,
-            settings,
-            glossary=None if glossary is None else Glossary.read(glossary),
-            device=device,
-            overrides=overrides,
+        terms = None if glossary is None else Glossary.read(glossary)
+        translator = load_text_translator(
+            members, settings, terms, device=device, overrides=overrides
         )
     failed = []
     for written, path in missing:

@@ -3,17 +3,36 @@
 from nmt.plugins import Extra, Part
 
 FOLDER = "nmt.extras.documents"
-XML = {"declares": True, "escapes": "xmlcharrefreplace"}
-JAVA = {"encoding": "latin-1", "escapes": "backslashreplace"}
 FORMATS = {
     "txt": Part(texts=f"{FOLDER}.document:find", suffixes=(".txt",)),
     "md": Part(texts=f"{FOLDER}.markdown:find", suffixes=(".md", ".markdown")),
-    "html": Part(texts=f"{FOLDER}.html:find", suffixes=(".html", ".htm", ".xhtml"), **XML),
+    "html": Part(
+        texts=f"{FOLDER}.html:find",
+        suffixes=(".html", ".htm", ".xhtml"),
+        declares=True,
+        escapes="xmlcharrefreplace",
+    ),
     "docx": Part(texts=f"{FOLDER}.docx:DocxDocument", suffixes=(".docx",)),
     "po": Part(texts=f"{FOLDER}.po:find", suffixes=(".po", ".pot"), targets=True, declares=True),
-    "xliff": Part(texts=f"{FOLDER}.xliff:find", suffixes=(".xlf", ".xliff"), targets=True, **XML),
-    "android": Part(texts=f"{FOLDER}.android:find", suffixes=(".xml",), **XML),
-    "properties": Part(texts=f"{FOLDER}.properties:find", suffixes=(".properties",), **JAVA),
+    "xliff": Part(
+        texts=f"{FOLDER}.xliff:find",
+        suffixes=(".xlf", ".xliff"),
+        targets=True,
+        declares=True,
+        escapes="xmlcharrefreplace",
+    ),
+    "android": Part(
+        texts=f"{FOLDER}.android:find",
+        suffixes=(".xml",),
+        declares=True,
+        escapes="xmlcharrefreplace",
+    ),
+    "properties": Part(
+        texts=f"{FOLDER}.properties:find",
+        suffixes=(".properties",),
+        encoding="latin-1",
+        escapes="backslashreplace",
+    ),
     "json": Part(texts=f"{FOLDER}.json:find", suffixes=(".json",)),
     "srt": Part(texts=f"{FOLDER}.subtitles:find", suffixes=(".srt",)),
     "vtt": Part(texts=f"{FOLDER}.subtitles:find", suffixes=(".vtt",)),

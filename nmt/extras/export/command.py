@@ -13,7 +13,8 @@ from typing import Annotated
 
 import typer
 
-from nmt.commands.options import BeamOption, DecodingOption, decoding_overrides
+from nmt.commands.options import BeamOption, DecodingOption
+from nmt.config.load import decoding_overrides
 from nmt.errors import DataError
 from nmt.extras.export import translate
 from nmt.extras.export.graphs import export_graphs

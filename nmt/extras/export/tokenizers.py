@@ -4,8 +4,9 @@ from typing import Any
 
 from nmt.errors import ConfigError
 from nmt.extras.export.expressions import to_javascript
+from nmt.text import vocabulary
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WordTokenizer
-from nmt.texts import frequencies, warnings
+from nmt.texts import warnings
 from nmt.texts.sentences import (
     BEGINS,
     END,
@@ -60,6 +61,6 @@ def sentence_rules(language: str) -> dict[str, Any]:
 
 def warning_rules() -> dict[str, Any]:
     """Of `warningsOf`: the texts, and the limits by their names in Python."""
-    named = (vars(frequencies) | vars(warnings)).items()
+    named = (vars(vocabulary) | vars(warnings)).items()
     limits = {name: value for name, value in named if name.startswith(("MAX_", "MIN_"))}
     return {"descriptions": dict(warnings.DESCRIPTIONS), **limits}

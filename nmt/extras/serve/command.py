@@ -12,12 +12,8 @@ from typing import Annotated
 import typer
 import uvicorn
 
-from nmt.commands.options import (
-    BeamOption,
-    DecodingOption,
-    DeviceOption,
-    decoding_overrides,
-)
+from nmt.commands.options import BeamOption, DecodingOption, DeviceOption
+from nmt.config.load import decoding_overrides
 from nmt.config.parts import DeviceName
 from nmt.config.section import key_of
 from nmt.errors import ConfigError, NmtError
@@ -27,7 +23,7 @@ from nmt.extras.serve.app import Api, create_app
 from nmt.extras.serve.schemas import Run
 from nmt.run.folder import load_run_config
 from nmt.run.load import opened
-from nmt.texts.load import build_text_translator
+from nmt.texts.load import load_text_translator
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 MIN_TOKEN_LENGTH = 16
@@ -189,7 +185,7 @@ def load_runs(
         with opened(path) as (run, checkpoint):
             data = load_run_config(run).data
             members = [(run, checkpoint)]
-            texts = build_text_translator(members, device=device, overrides=overrides)
+            texts = load_text_translator(members, device=device, overrides=overrides)
             place = (path or run).resolve()
         base = place.stem if place.is_file() else place.name
         names = (base, *(f"{base}-{n}" for n in range(2, len(runs) + 2)))

@@ -10,8 +10,7 @@ from nmt.data.checks import guess_language
 from nmt.extras.serve.answers import ServedRun
 from nmt.extras.serve.schemas import Detection
 from nmt.text.tokenizers import Tokenizer
-from nmt.text.vocabulary import SPECIALS, Vocabulary
-from nmt.texts.frequencies import WordFrequencies, unigram_log_probs
+from nmt.text.vocabulary import SPECIALS, Vocabulary, WordFrequencies, unigram_log_probs
 
 MAX_CHARACTERS = 1000  # of a text that are read
 # Tags, addresses, placeholders, numbers: words of no language.
