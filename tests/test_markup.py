@@ -127,7 +127,8 @@ def test_the_report_page(nmt: Run, run: Path, check: Callable[[str], Page], tmp_
         ref,
         "--compare",
         other,
-        "--tokenized",
+        "--moses",
+        "de",
         "--report",
         tmp_path / "report",
     ]

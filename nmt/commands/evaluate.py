@@ -3,11 +3,12 @@
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from zipfile import is_zipfile
 
 import typer
@@ -15,14 +16,20 @@ import typer
 from nmt import __version__
 from nmt.commands.options import (
     BeamOption,
+    ColumnsOption,
     DataOption,
     DecodingOption,
     DeviceOption,
+    HypothesesOption,
     JsonOption,
-    options_from,
+    ReferencesOption,
+    RunsArgument,
+    SourcesOption,
+    SplitOption,
     to_json,
 )
 from nmt.config.load import decoding_overrides
+from nmt.config.parts import DeviceName
 from nmt.config.schema import TokenizerConfig
 from nmt.decoding.forced import ScoredPair, score_pairs
 from nmt.decoding.translation import Translation
@@ -61,49 +68,72 @@ MIN_TOKENIZED = 100  # outputs that look tokenized before there is a warning; sa
 
 
 @dataclass(frozen=True)
-class ScoreOptions:
-    """What to score, and on which sentences; the commands add further options."""
+class Request:
+    """What to score, and on which sentences: the options that the commands have in common.
 
-    folders: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            help="Run folder or bundle. Default: the newest in runs/.",
-            metavar="RUN",
-        ),
-    ] = None
-    split: Annotated[
-        Literal["dev", "test"],
-        typer.Option("--split", help="Which split of the prepared data to score."),
-    ] = "test"
-    sources: Annotated[
-        Path | None,
-        typer.Option(
-            "--sources",
-            help="Score the run on this file and --references instead of a split.",
-            metavar="FILE",
-        ),
-    ] = None
-    hypotheses: Annotated[
-        Path | None,
-        typer.Option(
-            "--hypotheses", help="Score this file of translations instead of a run.", metavar="FILE"
-        ),
-    ] = None
-    references: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--references", help="Reference translations; one or more files.", metavar="FILE"
-        ),
-    ] = None
-    columns: Annotated[
-        int | None,
-        typer.Option(
-            "--columns",
-            min=1,
-            help="References per line of a file of references, separated by tabs.",
-            metavar="N",
-        ),
-    ] = None
+    Attributes:
+        runs: an ensemble, if there are several; if there are none, the newest run.
+        hypotheses: a file of translations, instead of a run.
+        split: of the prepared data. data: where that is now, if it has moved.
+        sources: instead of a split, with `references`.
+        columns: references per line, as in `read_files`.
+        overrides: `decoding.key=value` each.
+    """
+
+    runs: Sequence[Path] = ()
+    hypotheses: Path | None = None
+    split: str = "test"
+    data: Path | None = None
+    sources: Path | None = None
+    references: Sequence[Path] = ()
+    columns: int | None = None
+    overrides: Sequence[str] = ()
+    device: DeviceName = "auto"
+
+    def check(self) -> None:
+        """Raises: typer.BadParameter if options do not go together."""
+        problems = {
+            "give a run or --hypotheses, not both": self.hypotheses and self.runs,
+            "--sources, --set and --beam need a run, not a file of translations": (
+                self.hypotheses and (self.sources or self.overrides)
+            ),
+            "--hypotheses needs --references: the file of reference translations": (
+                self.hypotheses and not self.references
+            ),
+            "--sources needs --references: the file of reference translations": (
+                self.sources and not self.references
+            ),
+            "--references needs --sources, to translate with a run, or --hypotheses": (
+                self.references and not (self.sources or self.hypotheses)
+            ),
+        }
+        for text, is_wrong in problems.items():
+            if is_wrong:
+                raise typer.BadParameter(text)
+
+    def open(self) -> AbstractContextManager[System]:
+        """The run, or the ensemble. Raises: as `open_system`."""
+        return open_system(self.runs, device=self.device, overrides=self.overrides)
+
+
+@dataclass(frozen=True)
+class Measures:
+    """The metrics to score with, by their exact names; and whether also ignoring case, and also in
+    tokenized text.
+    """
+
+    metrics: Sequence[str] = tuple(METRICS)
+    lowercase: bool = False
+    tokenized: bool = False
+
+
+def command(
+    folders: RunsArgument = None,
+    split: SplitOption = "test",
+    sources: SourcesOption = None,
+    hypotheses: HypothesesOption = None,
+    references: ReferencesOption = None,
+    columns: ColumnsOption = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(
@@ -111,10 +141,10 @@ class ScoreOptions:
             help="BLEU, chrF, chrF++ or TER; may be repeated. Default: all.",
             metavar="NAME",
         ),
-    ] = None
-    lowercase: Annotated[bool, typer.Option("--lowercase", help="Add scores that ignore case.")] = (
-        False
-    )
+    ] = None,
+    lowercase: Annotated[
+        bool, typer.Option("--lowercase", help="Add scores that ignore case.")
+    ] = False,
     tokenized: Annotated[
         bool,
         typer.Option(
@@ -124,164 +154,108 @@ class ScoreOptions:
                 "tokenized already."
             ),
         ),
-    ] = False
+    ] = False,
     ensemble: Annotated[
         bool,
         typer.Option(
             "--ensemble", help="Let several RUNs translate together, and score the result."
         ),
-    ] = False
-    min_bleu: Annotated[
-        float | None,
-        typer.Option("--min-bleu", help="Exit with status 1 if BLEU is lower.", metavar="SCORE"),
-    ] = None
-    min_chrf: Annotated[
-        float | None,
-        typer.Option("--min-chrf", help="Exit with status 1 if chrF is lower.", metavar="SCORE"),
-    ] = None
-    max_ter: Annotated[
-        float | None,
-        typer.Option("--max-ter", help="Exit with status 1 if TER is higher.", metavar="SCORE"),
-    ] = None
-    data: DataOption = None
-    beam: BeamOption = None
-    set_: DecodingOption = None
-    as_json: JsonOption = False
-    device: DeviceOption = "auto"
-
-    @property
-    def run_folders(self) -> list[Path]:
-        """The RUNs; empty for the newest run."""
-        return [path for path in self.folders or [] if not self._is_reference(path)]
-
-    @property
-    def reference_files(self) -> list[Path]:
-        """The files of references; the command line takes the words after A in `--references A B C`
-        for RUNs.
-        """
-        return [*(self.references or []), *filter(self._is_reference, self.folders or [])]
-
-    @property
-    def overrides(self) -> list[str]:
-        """`decoding.key=value` each."""
-        return decoding_overrides(self.set_, self.beam)
-
-    @property
-    def limits(self) -> dict[str, float]:
-        """The scores to reach (of TER: not to exceed), by metric."""
-        limits = {"BLEU": self.min_bleu, "chrF": self.min_chrf, "TER": self.max_ter}
-        return {metric: limit for metric, limit in limits.items() if limit is not None}
-
-    @property
-    def metrics(self) -> list[str]:
-        """The metrics to score with, each once. Raises: DataError for an unknown metric."""
-        return list(dict.fromkeys(map(canonical_name, [*(self.metric or METRICS), *self.limits])))
-
-    def problems(self) -> list[tuple[bool, str]]:
-        """Whether options do not go together, and what to do."""
-        needs_run = self.sources is not None or self.ensemble or bool(self.overrides)
-        return [
-            (
-                self.hypotheses is not None and bool(self.run_folders),
-                "give a run or --hypotheses, not both",
-            ),
-            (
-                self.hypotheses is not None and needs_run,
-                "--sources, --ensemble, --set and --beam need a run, not a file of translations",
-            ),
-            (
-                self.hypotheses is not None and not self.references,
-                "--hypotheses needs --references: the file of reference translations",
-            ),
-            (
-                self.sources is not None and not self.references,
-                "--sources needs --references: the file of reference translations",
-            ),
-            (
-                bool(self.references) and self.sources is None and self.hypotheses is None,
-                "--references needs --sources, to translate with a run, or --hypotheses",
-            ),
-        ]
-
-    def check(self) -> None:
-        """Raises: typer.BadParameter if options do not go together."""
-        for holds, text in self.problems():
-            if holds:
-                raise typer.BadParameter(text)
-
-    def _is_reference(self, path: Path) -> bool:
-        return (
-            bool(self.references)
-            and not names_run(path)
-            and (self.hypotheses is not None or path.exists())
-        )
-
-
-@dataclass(frozen=True)
-class EvaluateOptions(ScoreOptions):
-    """The options of `nmt evaluate`."""
-
+    ] = False,
     runs: Annotated[
         bool,
         typer.Option(
             "--runs",
             help="Score several RUNs that differ in the seed: mean and standard deviation.",
         ),
-    ] = False
-
-    def problems(self) -> list[tuple[bool, str]]:
-        """Whether options do not go together, and what to do."""
-        return [
-            *super().problems(),
-            (
-                (len(self.run_folders) > 1) != (self.runs or self.ensemble),
-                "give one run, or several with --ensemble (they translate together) or with --runs "
-                "(mean and standard deviation)",
-            ),
-            (
-                self.runs and (self.ensemble or self.tokenized),
-                "--runs scores each run alone; leave out --ensemble and --tokenized",
-            ),
-        ]
-
-
-@options_from(EvaluateOptions)
-def command(**values: Any) -> None:
-    """Score, and print the results. Exit status 1 if a limit is not met."""
-    options = EvaluateOptions(**values)
-    options.check()
-    results = run(options)
-    print(to_json(results.to_dict()) if options.as_json else results.to_text())
-    if missed := missed_limits(results.scores, options.limits):
-        raise NmtError("; ".join(missed))
-
-
-def run(options: EvaluateOptions) -> Evaluation | RunsSummary:
-    """Score a run or a bundle, an ensemble or a file of translations.
-
-    The results for a run are kept in its `evaluation/` folder. In Python:
-    `run(EvaluateOptions(folders=[Path("runs/sample")], metric=["BLEU"])).scores`.
-
-    Returns:
-        The evaluation; for `options.runs` the mean and standard deviation of several.
+    ] = False,
+    min_bleu: Annotated[
+        float | None,
+        typer.Option("--min-bleu", help="Exit with status 1 if BLEU is lower.", metavar="SCORE"),
+    ] = None,
+    min_chrf: Annotated[
+        float | None,
+        typer.Option("--min-chrf", help="Exit with status 1 if chrF is lower.", metavar="SCORE"),
+    ] = None,
+    max_ter: Annotated[
+        float | None,
+        typer.Option("--max-ter", help="Exit with status 1 if TER is higher.", metavar="SCORE"),
+    ] = None,
+    data: DataOption = None,
+    beam: BeamOption = None,
+    set_: DecodingOption = None,
+    as_json: JsonOption = False,
+    device: DeviceOption = "auto",
+) -> None:
+    """Score, and print the results. Those of a run are kept in its `evaluation/` folder.
 
     Raises:
         CheckpointError: there is no run, it cannot be read, or the vocabularies of an ensemble
             differ.
         ConfigError: an override is invalid.
-        DataError: the sentences to score cannot be read, or are not from the data that the run was
-            trained on.
+        DataError: a metric is unknown, or the sentences to score cannot be read, or are not from
+            the data that the run was trained on.
+        NmtError: a limit is not met.
+        typer.BadParameter: options do not go together.
     """
-    if options.hypotheses is not None:
-        return score_file(options.hypotheses, options)
-    if not options.runs:
-        return _evaluate_system(options.run_folders, options)
-    if len({path.resolve() for path in options.run_folders}) < len(options.run_folders):
+    paths, references = runs_and_references(folders, references, hypotheses)
+    overrides = decoding_overrides(set_, beam)
+    request = Request(
+        paths, hypotheses, split, data, sources, references, columns, overrides, device
+    )
+    request.check()
+    if (len(paths) > 1) != (runs or ensemble):
+        raise typer.BadParameter(
+            "give one run, or several with --ensemble (they translate together) or with --runs "
+            "(mean and standard deviation)"
+        )
+    if runs and (ensemble or tokenized):
+        raise typer.BadParameter(
+            "--runs scores each run alone; leave out --ensemble and --tokenized"
+        )
+    given = {"BLEU": min_bleu, "chrF": min_chrf, "TER": max_ter}
+    limits = {name: limit for name, limit in given.items() if limit is not None}
+    metrics = dict.fromkeys(map(canonical_name, [*(metric or METRICS), *limits]))
+    measures = Measures([*metrics], lowercase, tokenized)
+    results: Evaluation | RunsSummary
+    if hypotheses is not None:
+        results = score_file(hypotheses, request, measures)
+    elif runs:
+        results = _score_each_run(request, measures)
+    else:
+        results = _score_and_store(request, measures)
+    print(to_json(results.to_dict()) if as_json else results.to_text())
+    if missed := missed_limits(results.scores, limits):
+        raise NmtError("; ".join(missed))
+
+
+def runs_and_references(
+    folders: Sequence[Path] | None, references: Sequence[Path] | None, hypotheses: Path | None
+) -> tuple[list[Path], list[Path]]:
+    """The RUNs, and the files of references: of the words in `--references A B C`, the command line
+    takes those after A for RUNs.
+    """
+    runs: list[Path] = []
+    files = [*(references or [])]
+    for path in folders or []:
+        is_file = not names_run(path) and (hypotheses is not None or path.exists())
+        (files if references and is_file else runs).append(path)
+    return runs, files
+
+
+def names_run(path: Path) -> bool:
+    """Whether `path` is a run folder or a bundle, and no file of sentences."""
+    return path.is_dir() or is_zipfile(path)
+
+
+def _score_each_run(request: Request, measures: Measures) -> RunsSummary:
+    if len({path.resolve() for path in request.runs}) < len(request.runs):
         raise DataError("--runs: a run is named twice; name each run once")
-    for path in options.run_folders:  # report all errors before scoring, which takes long
+    for path in request.runs:  # report all errors before scoring, which takes long
         with opened(path):
             pass
-    evaluations = [_evaluate_system([path], options) for path in options.run_folders]
+    evaluations = [
+        _score_and_store(replace(request, runs=[path]), measures) for path in request.runs
+    ]
     if len({evaluation.text.digest for evaluation in evaluations}) > 1:
         raise DataError(
             "--runs: the runs have different test sentences, so their scores have no mean; name "
@@ -290,39 +264,38 @@ def run(options: EvaluateOptions) -> Evaluation | RunsSummary:
     return RunsSummary(evaluations)
 
 
-def _evaluate_system(paths: Sequence[Path], options: EvaluateOptions) -> Evaluation:
+def _score_and_store(request: Request, measures: Measures) -> Evaluation:
     """A run or an ensemble. An ensemble is scored on the data of the first run, and its results are
     kept there.
     """
-    with open_system(paths, device=options.device, overrides=options.overrides) as system:
-        evaluation, _, _ = score_system(system, read_text(system, options), options)
-        store(system, options, evaluation, evaluation.to_dict())
+    with request.open() as system:
+        evaluation, _, _ = score_system(system, read_text(system, request), measures)
+        store(system, evaluation, evaluation.to_dict())
     return evaluation
 
 
-def score_file(hypotheses: Path, options: ScoreOptions) -> Evaluation:
+def score_file(hypotheses: Path, request: Request, measures: Measures) -> Evaluation:
     """Score a file of translations, one per line."""
-    metrics = options.metrics
-    outputs, references = read_files(hypotheses, options.reference_files, options.columns)
+    outputs, references = read_files(hypotheses, request.references, request.columns)
     text = EvaluationSet(str(hypotheses), None, references)
     facts = {
         "hypotheses": str(hypotheses),
-        "references": [str(path) for path in options.reference_files],
+        "references": [str(path) for path in request.references],
         **_text_facts(text),
         "provenance": {
             "hypotheses_sha256": provenance.of_lines(outputs),
             "code": provenance.of_code(),
         },
     }
-    scores = _score_outputs(outputs, text, metrics, options, "", lowercase=options.lowercase)
+    scores = _score_outputs(outputs, text, measures)
     return Evaluation(f"{hypotheses}, {len(outputs):,} sentences", text, outputs, facts, *scores)
 
 
 def score_system(
-    system: System, text: EvaluationSet, options: ScoreOptions
+    system: System, text: EvaluationSet, measures: Measures
 ) -> tuple[Evaluation, list[Translation], list[ScoredPair]]:
     """Translate and score. Also returns the translations, and the probability of the references."""
-    metrics, start_time = options.metrics, time.perf_counter()
+    start_time = time.perf_counter()
     translations = system.translator.translate(text.sources or [])
     memory = find_memory(system.translator, system.config)
     if memory and (n_known := sum(memory.exact(each) is not None for each in text.sources or [])):
@@ -330,20 +303,19 @@ def score_system(
         print(f"nmt: {n_known:,} of {len(text):,} sentences {reason}", file=sys.stderr)
     facts = {
         **system.facts(),
-        "split": options.split if options.sources is None else None,
+        "split": text.split,
         **_text_facts(text),
         "translation_seconds": round(time.perf_counter() - start_time, 2),
     }
     outputs = [translation.text for translation in translations]
-    lowercase = options.lowercase or system.config.tokenizer.lowercase
     tokenizer, language = None, system.config.data.tgt_language
-    if options.tokenized:  # spaCy's words, for a model with any tokenizer
+    if system.config.tokenizer.lowercase:
+        measures = replace(measures, lowercase=True)
+    if measures.tokenized:  # spaCy's words, for a model with any tokenizer
         tokenizer = load_tokenizer(
             TokenizerConfig(kind="words"), language, "tgt", system.folders[0]
         )
-    scores = _score_outputs(
-        outputs, text, metrics, options, language, tokenizer, lowercase=lowercase
-    )
+    scores = _score_outputs(outputs, text, measures, language, tokenizer)
     forced = score_pairs(
         system.translator, list(zip(text.sources or [], text.references[0], strict=True))
     )
@@ -353,29 +325,28 @@ def score_system(
     return evaluation, translations, forced
 
 
-def read_text(system: System, options: ScoreOptions) -> EvaluationSet:
+def read_text(system: System, request: Request) -> EvaluationSet:
     """The sentences to score a system on.
 
     Raises:
         DataError: they cannot be read, or are not from the data that the run was trained on.
     """
-    if options.sources is not None:
-        sources, references = read_files(options.sources, options.reference_files, options.columns)
-        return EvaluationSet(str(options.sources), sources, references)
-    prepared = options.data or system.config.prepared_folder
-    if options.data is None and not prepared.is_dir():
+    if request.sources is not None:
+        sources, references = read_files(request.sources, request.references, request.columns)
+        return EvaluationSet(str(request.sources), sources, references)
+    prepared = request.data or system.config.prepared_folder
+    if request.data is None and not prepared.is_dir():
         raise DataError(
             f"{prepared}: missing, the data of {system.names[0]}; if it is elsewhere, name it with "
             "--data, or name other sentences with --sources and --references"
         )
     check_same_data(system.folders[0], prepared)
     check_rankers(system.ranking_runs.values(), prepared)
-    return read_split(prepared, options.split)
+    return read_split(prepared, request.split)
 
 
 def store(
     system: System,
-    options: ScoreOptions,
     evaluation: Evaluation,
     results: Mapping[str, Any],
     history_keys: Sequence[str] = HISTORY_KEYS,
@@ -387,9 +358,8 @@ def store(
     """
     if system.names[0].is_file():  # a bundle never changes
         return
-    source: str = options.split
-    if options.sources is not None:
-        source = f"{options.sources.stem}-{evaluation.text.digest[:8]}"
+    text = evaluation.text
+    source = text.split or f"{Path(text.name).stem}-{text.digest[:8]}"
     folder, name = system.folders[0] / EVALUATION_FOLDER, f"{source}-{system.file_name}"
     scores = {key: results[key] for key in history_keys if key in results}
     facts = {**evaluation.facts, "time": datetime.now(UTC).isoformat(timespec="seconds")}
@@ -402,11 +372,6 @@ def store(
         print(f"nmt: {folder}: cannot store the results there ({error.strerror})", file=sys.stderr)
 
 
-def names_run(path: Path) -> bool:
-    """Whether `path` is a run folder or a bundle, and no file of sentences."""
-    return path.is_dir() or is_zipfile(path)
-
-
 def _text_facts(text: EvaluationSet) -> dict[str, Any]:
     return {"sentences": len(text), "text_sha256": text.digest, "version": __version__}
 
@@ -414,28 +379,24 @@ def _text_facts(text: EvaluationSet) -> dict[str, Any]:
 def _score_outputs(
     outputs: Sequence[str],
     text: EvaluationSet,
-    metrics: Sequence[str],
-    options: ScoreOptions,
-    language: str,
+    measures: Measures,
+    language: str = "",
     tokenizer: Tokenizer | None = None,
-    *,
-    lowercase: bool,
 ) -> tuple[list[MetricScore], list[MetricScore], list[MetricScore]]:
     """The scores, those that ignore case, and those of tokenized text. Warns if the outputs look
     tokenized, and of what BLEU does not show.
 
     Args:
         language: of the texts; "" if it is not known.
-        tokenizer: for --tokenized; None if the texts are tokenized already.
-        lowercase: add scores that ignore case.
+        tokenizer: of tokenized text; None if the texts are tokenized already.
     """
-    cases = (False, True) if lowercase else (False,)
+    metrics, cases = measures.metrics, (False, True) if measures.lowercase else (False,)
     measure = partial(score, bootstrap=N_RESAMPLES, language=language)
     scores = [measure(outputs, text.references, metrics, lowercase=case) for case in cases]
     remarks = bleu_remarks(text.references, language, outputs) if "BLEU" in metrics else []
     tokenized_scores = []
     n_tokenized = sum(output.endswith(" .") for output in outputs)
-    if options.tokenized:
+    if measures.tokenized:
         words, *references = (tokenize(lines, tokenizer) for lines in (outputs, *text.references))
         name = "as they stand" if tokenizer is None else tokenizer.signature
         tokenized_scores = [
@@ -449,4 +410,4 @@ def _score_outputs(
         )
     for remark in remarks:
         print(f"nmt: {remark}", file=sys.stderr)
-    return scores[0], scores[1] if lowercase else [], tokenized_scores
+    return scores[0], scores[1] if measures.lowercase else [], tokenized_scores

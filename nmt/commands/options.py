@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from inspect import Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -133,3 +133,41 @@ def instances(dataclasses: Sequence[type], values: Mapping[str, Any]) -> list[An
 def to_json(value: Any) -> str:
     """JSON for people and programs: indented, in UTF-8."""
     return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+# Of `nmt evaluate` and `nmt analyze`.
+RunsArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(help="Run folder or bundle. Default: the newest in runs/.", metavar="RUN"),
+]
+SplitOption = Annotated[
+    Literal["dev", "test"],
+    typer.Option("--split", help="Which split of the prepared data to score."),
+]
+SourcesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--sources",
+        help="Score the run on this file and --references instead of a split.",
+        metavar="FILE",
+    ),
+]
+HypothesesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--hypotheses", help="Score this file of translations instead of a run.", metavar="FILE"
+    ),
+]
+ReferencesOption = Annotated[
+    list[Path] | None,
+    typer.Option("--references", help="Reference translations; one or more files.", metavar="FILE"),
+]
+ColumnsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--columns",
+        min=1,
+        help="References per line of a file of references, separated by tabs.",
+        metavar="N",
+    ),
+]

@@ -35,11 +35,13 @@ class EvaluationSet:
         name: for the report.
         sources: N texts; None if only translations and references are given.
         references: streams of N texts; each stream is one set of references.
+        split: of the prepared data; None for texts of files.
     """
 
     name: str
     sources: list[str] | None
     references: list[list[str]]
+    split: str | None = None
 
     @property
     def digest(self) -> str:
@@ -59,6 +61,7 @@ def read_split(prepared: Path, split: str) -> EvaluationSet:
         f"{split} split",
         read_sentences(prepared, split, "src"),
         [read_sentences(prepared, split, "tgt")],
+        split,
     )
 
 

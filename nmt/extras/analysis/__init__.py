@@ -7,7 +7,7 @@ EXTRA = Extra(
         "analyze": Command(
             "Results",
             "Find what is behind the scores: groups, leaks, significance tests against another "
-            "system, attention. Exit status 1 if a required score is not reached.",
+            "system, attention.",
             "nmt.extras.analysis.command:command",
         )
     },

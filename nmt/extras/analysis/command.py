@@ -3,21 +3,37 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from nmt.commands.evaluate import (
     HISTORY_KEYS,
-    ScoreOptions,
+    Measures,
+    Request,
     read_text,
+    runs_and_references,
     score_file,
     score_system,
     store,
 )
-from nmt.commands.options import options_from, to_json
+from nmt.commands.options import (
+    BeamOption,
+    ColumnsOption,
+    DataOption,
+    DecodingOption,
+    DeviceOption,
+    HypothesesOption,
+    JsonOption,
+    ReferencesOption,
+    RunsArgument,
+    SourcesOption,
+    SplitOption,
+    to_json,
+)
+from nmt.config.load import decoding_overrides
 from nmt.errors import DataError, NmtError
-from nmt.evaluation.results import Evaluation, missed_limits
+from nmt.evaluation.results import Evaluation
 from nmt.extras.analysis.attention import (
     alignment_error,
     attention,
@@ -31,7 +47,6 @@ from nmt.extras.analysis.leaks import training_overlap
 from nmt.extras.analysis.results import Analysis, Translated
 from nmt.extras.analysis.sentences import extremes, groups, leaks, wrong_outputs
 from nmt.plugins import import_object
-from nmt.run.evaluated import open_system
 
 MOSES = "nmt.extras.analysis.moses"  # imported on use: its library is optional
 
@@ -41,16 +56,37 @@ DETAILS = groups, attention, exposure_bias, wrong_outputs, extremes, attention_f
 
 
 @dataclass(frozen=True)
-class AnalyzeOptions(ScoreOptions):
-    """The options of `nmt analyze`."""
+class Wanted:
+    """What to find beyond the scores.
 
+    Attributes:
+        details: show all parts. other: a run or a file of translations to compare with.
+        alignments: a file of reference alignments.
+        moses: the target language, for BLEU in the words of Moses.
+        report: the folder of the page.
+    """
+
+    details: bool
+    other: Path | None
+    alignments: Path | None
+    moses: str | None
+    report: Path | None
+
+
+def command(
+    folders: RunsArgument = None,
+    split: SplitOption = "test",
+    sources: SourcesOption = None,
+    hypotheses: HypothesesOption = None,
+    references: ReferencesOption = None,
+    columns: ColumnsOption = None,
     details: Annotated[
         bool,
         typer.Option(
             "--details",
             help="Scores by group, the best and worst sentences, attention, exposure bias.",
         ),
-    ] = False
+    ] = False,
     compare: Annotated[
         Path | None,
         typer.Option(
@@ -58,21 +94,15 @@ class AnalyzeOptions(ScoreOptions):
             help="Compare with this run, bundle or file of translations, with significance tests.",
             metavar="OTHER",
         ),
-    ] = None
+    ] = None,
     not_worse_than: Annotated[
         Path | None,
         typer.Option(
             "--not-worse-than",
-            help="Exit with status 1 if the first metric is significantly worse than OTHER's.",
+            help="Compare, and exit with status 1 if BLEU is significantly worse than OTHER's.",
             metavar="OTHER",
         ),
-    ] = None
-    alpha: Annotated[
-        float,
-        typer.Option(
-            "--alpha", min=0, max=1, help="Significance level of --not-worse-than.", metavar="P"
-        ),
-    ] = 0.05
+    ] = None,
     alignments: Annotated[
         Path | None,
         typer.Option(
@@ -80,7 +110,7 @@ class AnalyzeOptions(ScoreOptions):
             help="Reference alignments in Pharaoh format, for the alignment error rate.",
             metavar="FILE",
         ),
-    ] = None
+    ] = None,
     moses: Annotated[
         str | None,
         typer.Option(
@@ -91,140 +121,123 @@ class AnalyzeOptions(ScoreOptions):
             ),
             metavar="LANG",
         ),
-    ] = None
+    ] = None,
     report: Annotated[
         Path | None,
         typer.Option(
             "--report", help="Write everything, with pictures, to DIR/index.html.", metavar="DIR"
         ),
-    ] = None
+    ] = None,
+    data: DataOption = None,
+    beam: BeamOption = None,
+    set_: DecodingOption = None,
+    as_json: JsonOption = False,
+    device: DeviceOption = "auto",
+) -> None:
+    """Analyze, and print what was found.
 
-    @property
-    def other(self) -> Path | None:
-        """The run, or file of translations, to compare with."""
-        return self.compare or self.not_worse_than
-
-    def problems(self) -> list[tuple[bool, str]]:
-        """Whether options do not go together, and what to do."""
-        return [
-            *super().problems(),
-            (
-                (len(self.run_folders) > 1) != self.ensemble,
-                "give one run, or several with --ensemble (they translate together)",
-            ),
-            (
-                self.hypotheses is not None and (self.details or self.alignments is not None),
-                "--details and --alignments need a run, not a file of translations",
-            ),
-            (
-                self.compare is not None and self.not_worse_than not in (None, self.compare),
-                "--compare and --not-worse-than name different systems",
-            ),
-            (
-                self.not_worse_than is not None and not 0 < self.alpha < 1,
-                f"--alpha {self.alpha:g}: give a probability between 0 and 1",
-            ),
-        ]
-
-
-@options_from(AnalyzeOptions)
-def command(**values: Any) -> None:
-    """Analyze, and print what was found. Exit status 1 if a limit is not met."""
-    options = AnalyzeOptions(**values)
-    options.check()
-    if options.moses is not None:
-        import_object(f"{MOSES}:check_language")(options.moses)
-    if options.hypotheses is None:
-        analysis = _analyze_system(options)
-    else:
-        evaluation = score_file(options.hypotheses, options)
-        translated = Translated(
-            [],
-            evaluation.outputs,
-            evaluation.text.references,
-            options.metrics,
-            other=None if options.other is None else read_other(options.other, evaluation.text),
-            alpha=options.alpha,
+    Raises:
+        NmtError: a run or a text cannot be used; or the translations are significantly worse than
+            those of --not-worse-than.
+        typer.BadParameter: options do not go together.
+    """
+    paths, references = runs_and_references(folders, references, hypotheses)
+    overrides = decoding_overrides(set_, beam)
+    request = Request(
+        paths, hypotheses, split, data, sources, references, columns, overrides, device
+    )
+    request.check()
+    if len(paths) > 1:
+        raise typer.BadParameter("give one run; `nmt evaluate` scores several")
+    if hypotheses is not None and (details or alignments is not None):
+        raise typer.BadParameter(
+            "--details and --alignments need a run, not a file of translations"
         )
-        analysis = _analyze(evaluation, translated, options)
-    if options.as_json:
-        print(to_json(analysis.to_dict()))
-    else:
-        print(analysis.to_text(details=options.details))
-    failures = missed_limits(analysis.evaluation.scores, options.limits)
-    if options.not_worse_than is not None:
-        failures += (failure for section in analysis.sections for failure in section.failures)
-    if failures:
+    if compare is not None and not_worse_than not in (None, compare):
+        raise typer.BadParameter("--compare and --not-worse-than name different systems")
+    if moses is not None:
+        import_object(f"{MOSES}:check_language")(moses)
+    wanted = Wanted(details, compare or not_worse_than, alignments, moses, report)
+    analyze = _analyze_run if hypotheses is None else _analyze_file
+    analysis = analyze(request, wanted)
+    print(to_json(analysis.to_dict()) if as_json else analysis.to_text(details=details))
+    failures = [failure for section in analysis.sections for failure in section.failures]
+    if not_worse_than is not None and failures:
         raise NmtError("; ".join(failures))
 
 
-def _analyze_system(options: AnalyzeOptions) -> Analysis:
-    """A run or an ensemble. All that can fail early comes before its translations."""
-    with open_system(
-        options.run_folders, device=options.device, overrides=options.overrides
-    ) as system:
+def _analyze_file(request: Request, wanted: Wanted) -> Analysis:
+    """A file of translations."""
+    assert request.hypotheses is not None
+    evaluation = score_file(request.hypotheses, request, Measures())
+    text, other = evaluation.text, wanted.other
+    translated = Translated(
+        [],
+        evaluation.outputs,
+        text.references,
+        other=None if other is None else read_other(other, text),
+    )
+    return _analyze(evaluation, translated, wanted)
+
+
+def _analyze_run(request: Request, wanted: Wanted) -> Analysis:
+    """A run. All that can fail early comes before its translations."""
+    with request.open() as system:
         tgt_language = system.config.data.tgt_language
-        if options.moses not in (None, tgt_language):
+        if wanted.moses not in (None, tgt_language):
             raise DataError(
                 f"{system.names[0]} translates {system.direction}: use --moses {tgt_language}"
             )
-        text = read_text(system, options)
+        text = read_text(system, request)
         sources = text.sources or []
         alignments = (
             None
-            if options.alignments is None
-            else read_reference_alignments(options.alignments, sources, text.references[0])
+            if wanted.alignments is None
+            else read_reference_alignments(wanted.alignments, sources, text.references[0])
         )
-        other = None if options.other is None else load_other(options.other, text, system, options)
-        evaluation, translations, forced = score_system(system, text, options)
+        other = None if wanted.other is None else load_other(wanted.other, text, system, request)
+        evaluation, translations, forced = score_system(system, text, Measures())
         translated = Translated(
             sources,
             evaluation.outputs,
             text.references,
-            options.metrics,
             system.config.tokenizer.lowercase,
             system.translator,
             translations,
             forced,
-            training_overlap(text, system, options.data),
+            training_overlap(text, system, request.data),
             other,
-            options.alpha,
             alignments,
             tgt_language,
         )
-        analysis = _analyze(evaluation, translated, options, system.folders)
-        store(
-            system,
-            options,
-            analysis.evaluation,
-            analysis.to_dict(),
-            (*HISTORY_KEYS, "comparison"),
-        )
+        analysis = _analyze(evaluation, translated, wanted, system.folders)
+        results, keys = analysis.to_dict(), (*HISTORY_KEYS, "comparison")
+        store(system, analysis.evaluation, results, keys)
     return analysis
 
 
 def _analyze(
     evaluation: Evaluation,
     translated: Translated,
-    options: AnalyzeOptions,
+    wanted: Wanted,
     folders: Sequence[Path] = (),
 ) -> Analysis:
     """What the parts find beyond the scores, with Moses BLEU and the page if requested. `folders`:
     of the runs.
     """
-    if options.moses is not None:
+    if wanted.moses is not None:
         moses = import_object(f"{MOSES}:score_moses")(
-            evaluation.outputs, translated.references, options.moses
+            evaluation.outputs, translated.references, wanted.moses
         )
-        evaluation = replace(evaluation, tokenized_scores=[*evaluation.tokenized_scores, moses])
+        evaluation = replace(evaluation, tokenized_scores=[moses])
     with_details = translated.translator is not None and bool(
-        options.details or options.report or options.alignments
+        wanted.details or wanted.report or wanted.alignments
     )
     sections, details = (
         [section for part in parts if (section := part(translated)) is not None]
         for parts in (PARTS, DETAILS if with_details else ())
     )
     analysis = Analysis(evaluation, sections, details)
-    if options.report is not None:
-        write_report(analysis, options.report, folders)
+    if wanted.report is not None:
+        write_report(analysis, wanted.report, folders)
     return analysis

@@ -3,15 +3,15 @@ and the sentences that changed most.
 """
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.commands.evaluate import ScoreOptions, names_run
+from nmt.commands.evaluate import Request, names_run
 from nmt.errors import DataError
 from nmt.evaluation.results import EvaluationSet, read_texts
 from nmt.evaluation.scores import (
@@ -29,10 +29,11 @@ from nmt.extras.analysis.leaks import data_hashes, training_overlap
 from nmt.extras.analysis.results import Section, Translated, sentence_text
 from nmt.report.table import Table
 from nmt.run import provenance
-from nmt.run.evaluated import System, open_system
+from nmt.run.evaluated import System
 from nmt.run.leaks import check_rankers
 
 N_TRIALS, N_RESAMPLES = 10_000, 1000  # the defaults of sacrebleu
+ALPHA = 0.05  # the level at which a difference is significant
 ROUNDING = 1e-9  # below any difference of two scores
 # in memory at once; with a multiple of 32, NumPy draws the same bits as for all trials together
 BLOCK_TRIALS = 64
@@ -65,9 +66,7 @@ class Difference:
     signature: str
 
 
-def load_other(
-    path: Path, text: EvaluationSet, system: System, options: ScoreOptions
-) -> Translated:
+def load_other(path: Path, text: EvaluationSet, system: System, request: Request) -> Translated:
     """Translate with another run, or read a file of translations, to compare with. The text is
     looked up in the run's training data if that is not the evaluated system's.
 
@@ -76,15 +75,15 @@ def load_other(
     """
     if not names_run(path):
         return read_other(path, text)
-    with open_system([path], device=options.device, overrides=options.overrides) as other:
+    with replace(request, runs=[path]).open() as other:
         if other.direction != system.direction:
             raise DataError(
                 f"{path} translates {other.direction}, but {system.names[0]} {system.direction}; "
                 "compare systems of one direction"
             )
-        if options.sources is None:
+        if request.sources is None:
             check_rankers(
-                other.ranking_runs.values(), options.data or system.config.prepared_folder
+                other.ranking_runs.values(), request.data or system.config.prepared_folder
             )
         translations = other.translator.translate(text.sources or [])
         has_same_data = {*data_hashes(other)} == {*data_hashes(system)}
@@ -138,8 +137,8 @@ def comparison(translated: Translated) -> Section | None:
         [line.lower() if lowercase else line for line in lines]
         for lines in (translated.outputs, other.outputs, *translated.references)
     )
-    metrics, own, language = translated.metrics, translated.overlap, translated.language
-    differences = compare(ours, theirs, references, metrics, lowercase=lowercase, language=language)
+    own, language = translated.overlap, translated.language
+    differences = compare(ours, theirs, references, METRICS, lowercase=lowercase, language=language)
     tables = [difference_table(differences)]
     sentences = [
         {**translated.sentence(i), "other": other.outputs[i], "gain": gain}
@@ -156,7 +155,7 @@ def comparison(translated: Translated) -> Section | None:
                 [lines[i] for i in clean] for lines in (ours, theirs, *references)
             )
             without = compare(
-                ours, theirs, references, metrics, lowercase=lowercase, language=language
+                ours, theirs, references, METRICS, lowercase=lowercase, language=language
             )
             note = f"on the {len(clean):,} sentences that are in neither system's training data"
             tables.append(difference_table(without, note))
@@ -173,15 +172,11 @@ def comparison(translated: Translated) -> Section | None:
     shown = gained[:MAX_CHANGES_SHOWN] + sentences[len(gained) :][:MAX_CHANGES_SHOWN]
     changes = ["\nthe sentences that changed most, by chrF"] if shown else []
     changes += (f"chrF {one['gain']:+.1f}\n{sentence_text(one)}" for one in shown)
-    first, failures = differences[0], []
-    is_worse = (
-        first.difference > 0 if METRICS[first.metric].less_is_better else first.difference < 0
-    )
-    if is_worse and first.p_randomisation < translated.alpha:
+    bleu, failures = differences[0], []
+    if bleu.difference < 0 and bleu.p_randomisation < ALPHA:
         failures.append(
-            f"{first.metric} {first.score:.2f} is worse than {first.other:.2f}, by "
-            f"{abs(first.difference):.2f} (p = {first.p_randomisation:.4f} < "
-            f"{translated.alpha:g})"
+            f"BLEU {bleu.score:.2f} is worse than {bleu.other:.2f}, by {-bleu.difference:.2f} "
+            f"(p = {bleu.p_randomisation:.4f} < {ALPHA:g})"
         )
     return Section(
         values={"comparison": {**values, "sentences": sentences}},
@@ -198,7 +193,7 @@ def compare(
     hypotheses: Sequence[str],
     other: Sequence[str],
     references: Sequence[Sequence[str]],
-    metrics: Sequence[str] = ("BLEU", "chrF"),
+    metrics: Iterable[str] = ("BLEU", "chrF"),
     *,
     lowercase: bool = False,
     trials: int = N_TRIALS,

@@ -24,13 +24,11 @@ class Translated:
 
     Attributes:
         sources, outputs: N texts each. references: streams of N texts.
-        metrics: to score groups of sentences with.
         lowercase: whether the system writes only lower-case letters. Scores then ignore case.
         translator, translations, forced: of the system; forced are the references, scored with
             the reference as the decoder's input. None or empty for a file of translations.
         overlap: of the sentences with the training data; None if that is not known.
         other: a system to compare with; its overlap is None too if its training data is the same.
-        alpha: the level at which a difference from it is significant.
         alignments: reference alignments: the sure links of each sentence, and the possible ones,
             which include the sure ones.
         language: of the outputs; "" if it is not known.
@@ -40,14 +38,12 @@ class Translated:
     sources: Sequence[str]
     outputs: Sequence[str]
     references: Sequence[Sequence[str]]
-    metrics: Sequence[str] = ("BLEU", "chrF")
     lowercase: bool = False
     translator: Translator | None = None
     translations: Sequence[Translation] = ()
     forced: Sequence[ScoredPair] = ()
     overlap: TrainingOverlap | None = None
     other: "Translated | None" = None
-    alpha: float = 0.05
     alignments: Sequence[tuple[Links, Links]] | None = None
     language: str = ""
     subject: str = ""
@@ -84,7 +80,7 @@ class Section:
         values: further values for JSON.
         text: further text for the screen.
         page: further parts of the page, as (heading, HTML).
-        failures: that the first metric is significantly worse than the other system's.
+        failures: that BLEU is significantly worse than the other system's.
     """
 
     remarks: Sequence[str] = ()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from nmt.evaluation.scores import METRICS
 from nmt.extras.analysis.comparison import (
     compare,
     comparison,
@@ -41,12 +42,11 @@ def compared(
     ours: list[str] = OUTPUTS,
     references: list[str] = RIGHT,
     *,
-    metric: str = "BLEU",
     own: TrainingOverlap | None = None,
     **of_other: Any,
 ) -> Section:
     other = Translated([], theirs, [references], subject="b", **of_other)
-    section = comparison(Translated([], ours, [references], [metric], overlap=own, other=other))
+    section = comparison(Translated([], ours, [references], overlap=own, other=other))
     assert section is not None
     return section
 
@@ -113,14 +113,15 @@ def test_ties_count_as_in_the_exact_test(n_different: int, n_won: int) -> None:
     assert one.p_randomisation >= 0.05
 
 
-@pytest.mark.parametrize("metric", ["BLEU", "TER"])
-def test_a_clear_difference_is_seen_and_has_a_side(metric: str) -> None:
+def test_a_clear_difference_is_seen_and_has_a_side() -> None:
     references = sentences(60, 0)
     good, bad = spoiled(references, 1, 0.1), spoiled(references, 2, 0.6)
     for ours, theirs, is_worse in ((good, bad, False), (bad, good, True)):
-        section = compared(theirs, ours, references, metric=metric)
-        (one,) = section.values["comparison"]["differences"]
-        assert max(one["p_randomisation"], one["p_bootstrap"]) < 0.05
+        section = compared(theirs, ours, references)
+        for one in section.values["comparison"]["differences"]:
+            assert max(one["p_randomisation"], one["p_bootstrap"]) < 0.05
+            less_is_better = METRICS[one["metric"]].less_is_better
+            assert (one["difference"] < 0) is (is_worse is not less_is_better)
         assert bool(section.failures) is is_worse
 
 
@@ -141,10 +142,8 @@ def test_the_sentences_that_changed_most() -> None:
 def test_sentences_that_neither_system_was_trained_on_are_compared_again() -> None:
     """If all are clean, or the training data of one system is unknown, there is one table."""
     section = compared(OTHER_OUTPUTS, own=overlap(2), overlap=overlap(1))
-    (again,) = compare(
-        OUTPUTS[:1], OTHER_OUTPUTS[:1], [RIGHT[:1]], ["BLEU"], trials=200, resamples=200
-    )
-    found = {"exact": 1, "near": 0, "clean": 1, "differences_without": [vars(again)]}
+    again = compare(OUTPUTS[:1], OTHER_OUTPUTS[:1], [RIGHT[:1]], METRICS, trials=200, resamples=200)
+    found = {"exact": 1, "near": 0, "clean": 1, "differences_without": [*map(vars, again)]}
     assert section.values["comparison"]["leaks_of_other"] == found
     assert "on the 1 sentences that are in neither system's training data" in section.text
     assert "in the other system's training data: 1 exactly, 0 nearly" in section.text

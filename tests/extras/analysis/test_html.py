@@ -153,7 +153,7 @@ def report(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     run = shutil.copytree(folder / "run", work / "run")
     outputs = work / "other.txt"
     outputs.write_text("Der Hund sieht <b>den</b> Baum.\n" * 40, encoding="utf-8")
-    command(folders=[run], report=work, compare=outputs, tokenized=True, metric=["BLEU"])
+    command([run], report=work, compare=outputs, moses="de")
     return (work / "index.html").read_text(encoding="utf-8")
 
 
@@ -176,7 +176,7 @@ def test_a_file_of_translations_has_a_page_too_and_a_failure_leaves_other_files(
     hypotheses.write_text("Ja, <i>gut</i>.\n", encoding="utf-8")
     references.write_text("Ja, <i>gut</i>!\n", encoding="utf-8")
     words = ["analyze", "--hypotheses", hypotheses, "--references", references]
-    words += ["--metric", "BLEU", "--compare", references, "--report"]
+    words += ["--compare", references, "--report"]
     assert nmt(*words, tmp_path / "report").status == 0
     text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
     assert "Ja, &lt;i&gt;gut&lt;/i&gt;." in text

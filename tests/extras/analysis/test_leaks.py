@@ -64,7 +64,7 @@ def test_the_scores_of_the_other_sentences_ignore_case_for_a_model_that_writes_l
     references = ["Guten Morgen!", "Die Kleine Katze Schläft."]
     overlap = scan(TRAINING, [["x"], ["y"]], [[reference] for reference in references])
     outputs = [reference.lower() for reference in references]
-    section = leaks(Translated([], outputs, [references], ["BLEU"], lowercase, overlap=overlap))
+    section = leaks(Translated([], outputs, [references], lowercase, overlap=overlap))
     assert section is not None
     found = section.values["leaks"]
     assert (found["exact"], found["near"]) == (1, 0)

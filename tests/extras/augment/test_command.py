@@ -132,7 +132,7 @@ def test_train_tune_and_evaluate_use_it(setting: Setting, tmp_path: Path, nmt: R
     assert json.loads((tmp_path / "a" / "manifest.json").read_bytes())["augmentation"]
     tuned = ["--set", f"training.start_from={tmp_path / 'a'}", "--set", "training.max_steps=2"]
     assert nmt("train", "-c", config, "-o", tmp_path / "b", "-q", *tuned).status == 0
-    result = nmt("analyze", tmp_path / "a", "--json", "--metric", "BLEU")
+    result = nmt("analyze", tmp_path / "a", "--json")
     assert json.loads(result.out)["leaks"]["exact"] == 0
     assert nmt("neighbors", tmp_path / "a").status == 0
     assert load_pairs(tmp_path / "a" / "neighbors.tsv") == [

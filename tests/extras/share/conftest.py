@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from nmt.commands import evaluate
-from nmt.commands.evaluate import EvaluateOptions
 from nmt.extras.lexicon.lexicon import Entry, Lexicon
 
 
@@ -15,5 +14,5 @@ def trained(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with a lexicon and an evaluation; tests read it."""
     run = shutil.copytree(folder / "run", tmp_path_factory.mktemp("share") / "run")
     Lexicon({"dog": [Entry("Hund", 1.0, 7)]}).save(run / "lexicon.tsv")
-    evaluate.run(EvaluateOptions(folders=[run], metric=["BLEU"]))
+    evaluate.command([run], metric=["BLEU"])
     return run
