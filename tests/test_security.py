@@ -269,7 +269,7 @@ def test_no_command_runs_code_from_data_nor_does_more_than_it_should(tmp_path: P
         ("", ["translate", "--run", "runs/toy", "--memory", "memory.tsv", SENTENCE]),
         ("write", ["evaluate", "runs/toy", "--metric", "chrF"]),
         ("write", ["analyze", "runs/toy", "--split", "dev", "--report", "report"]),
-        ("write", ["augment", "data/prepared/toy", "-o", "more", "--forward", "runs/toy", "-q"]),
+        ("write", ["augment", "data/prepared/toy", "-o", "more", "--forward", "runs/toy"]),
         ("write", ["runs", "calibrate", "runs/toy"]),
         ("", ["runs", "check", "runs/toy"]),
         ("", ["runs", "check", "more"]),

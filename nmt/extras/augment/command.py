@@ -12,9 +12,9 @@ import numpy as np
 import typer
 
 from nmt.bars import is_watched
-from nmt.commands.options import BeamOption, DecodingOption, DeviceOption, QuietOption, options_from
+from nmt.commands.options import DecodingOption, DeviceOption
 from nmt.commands.prepare import existing_manifest
-from nmt.config.load import decoding_overrides
+from nmt.config.parts import DeviceName
 from nmt.data.corpus import Corpus, encode_pairs
 from nmt.data.manifest import (
     ORIGINAL,
@@ -51,127 +51,32 @@ from nmt.run.folder import load_vocabularies
 from nmt.run.leaks import HeldOut, PreparedData
 from nmt.run.load import load_model, unchanged
 
-RunsOption = list[Path] | None
-
 
 @dataclass(frozen=True)
 class AugmentOptions:
-    """What to translate with which runs, and how to put the pairs together."""
+    """What to translate with which runs, and how to put the pairs together: the options of the
+    command.
+    """
 
-    prepared: Annotated[
-        Path, typer.Argument(help="Prepared folder with the original pairs.", metavar="PREPARED")
-    ]
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="Prepared folder to write.", metavar="DIR")
-    ]
-    forward: Annotated[
-        RunsOption,
-        typer.Option(
-            "--forward",
-            help="Run that translates the training sources; may be repeated.",
-            metavar="RUN",
-        ),
-    ] = None
-    backward: Annotated[
-        RunsOption,
-        typer.Option(
-            "--backward",
-            help=(
-                "Run of the opposite direction that translates the training targets; may be "
-                "repeated."
-            ),
-            metavar="RUN",
-        ),
-    ] = None
-    teacher: Annotated[
-        RunsOption,
-        typer.Option(
-            "--teacher",
-            help=(
-                "Store this run's word probabilities, for training.distillation; may be "
-                "repeated: then the mean of all."
-            ),
-            metavar="RUN",
-        ),
-    ] = None
-    ensemble: Annotated[
-        bool,
-        typer.Option(
-            "--ensemble",
-            help="All runs of a direction translate together, instead of one after the other.",
-        ),
-    ] = False
-    src_text: Annotated[
-        Path | None,
-        typer.Option(
-            "--src-text",
-            help="Also translate this file with the forward runs (self-training).",
-            metavar="FILE",
-        ),
-    ] = None
-    tgt_text: Annotated[
-        Path | None,
-        typer.Option(
-            "--tgt-text",
-            help="Also translate this file with the backward runs (back-translation).",
-            metavar="FILE",
-        ),
-    ] = None
-    repeat: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--repeat",
-            help=(
-                "How often to use the pairs of one kind, such as original=2; 0 leaves them out. "
-                "original: all pairs of PREPARED. "
-                f"May be repeated. Kinds: {', '.join(ORIGINS)}."
-            ),
-            metavar="ORIGIN=N",
-        ),
-    ] = None
-    tag: Annotated[
-        str | None,
-        typer.Option(
-            "--tag",
-            help=(
-                "Put this source token before each source that a backward run translated from "
-                "--tgt-text."
-            ),
-            metavar="TOKEN",
-        ),
-    ] = None
-    translations: Annotated[
-        Path | None,
-        typer.Option(
-            "--translations",
-            help=(
-                "Folder that keeps the translations for later calls, also for the opposite "
-                "direction. Default: DIR-translations."
-            ),
-            metavar="FOLDER",
-        ),
-    ] = None
-    beam: BeamOption = None
-    set_: DecodingOption = None
-    device: DeviceOption = "auto"
-    overwrite: Annotated[
-        bool,
-        typer.Option(
-            "--overwrite", help="Replace other data in the folder, once the new data is complete."
-        ),
-    ] = False
-    quiet: QuietOption = False
-
-    @property
-    def overrides(self) -> list[str]:
-        """`decoding.key=value` each."""
-        return decoding_overrides(self.set_, self.beam)
+    prepared: Path
+    output: Path
+    forward: Sequence[Path] = ()
+    backward: Sequence[Path] = ()
+    teacher: Sequence[Path] = ()
+    src_text: Path | None = None
+    tgt_text: Path | None = None
+    repeat: Sequence[str] = ()
+    tag: str | None = None
+    translations: Path | None = None
+    overrides: Sequence[str] = ()
+    device: DeviceName = "auto"
+    overwrite: bool = False
 
     @property
     def counts(self) -> dict[str, int]:
         """How many times to use the pairs of each origin. Raises: typer.BadParameter."""
         counts = dict.fromkeys(ORIGINS, 1)
-        for text in self.repeat or ():
+        for text in self.repeat:
             origin, _, number = text.partition("=")
             if origin not in counts or not number.isdecimal():
                 raise typer.BadParameter(
@@ -187,8 +92,8 @@ class AugmentOptions:
             "there is nothing to add; give --forward, --backward or --teacher": (
                 not translates and not self.teacher
             ),
-            "--beam, --set and --ensemble are for translations; add --forward or --backward": (
-                not translates and bool(self.overrides or self.ensemble)
+            "--set is for translations; add --forward or --backward": (
+                not translates and bool(self.overrides)
             ),
             "--src-text needs --forward: a run that translates it": (
                 self.src_text is not None and not self.forward
@@ -206,13 +111,119 @@ class AugmentOptions:
                 raise typer.BadParameter(text)
 
 
-@options_from(AugmentOptions)
-def command(**values: Any) -> None:
-    options = AugmentOptions(**values)
+def command(
+    prepared: Annotated[
+        Path, typer.Argument(help="Prepared folder with the original pairs.", metavar="PREPARED")
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Prepared folder to write.", metavar="DIR")
+    ],
+    forward: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--forward",
+            help="Run that translates the training sources; may be repeated.",
+            metavar="RUN",
+        ),
+    ] = None,
+    backward: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--backward",
+            help=(
+                "Run of the opposite direction that translates the training targets; may be "
+                "repeated."
+            ),
+            metavar="RUN",
+        ),
+    ] = None,
+    teacher: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--teacher",
+            help=(
+                "Store this run's word probabilities, for training.distillation; may be "
+                "repeated: then the mean of all."
+            ),
+            metavar="RUN",
+        ),
+    ] = None,
+    src_text: Annotated[
+        Path | None,
+        typer.Option(
+            "--src-text",
+            help="Also translate this file with the forward runs (self-training).",
+            metavar="FILE",
+        ),
+    ] = None,
+    tgt_text: Annotated[
+        Path | None,
+        typer.Option(
+            "--tgt-text",
+            help="Also translate this file with the backward runs (back-translation).",
+            metavar="FILE",
+        ),
+    ] = None,
+    repeat: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--repeat",
+            help=(
+                "How often to use the pairs of one kind, such as original=2; 0 leaves them out. "
+                "original: all pairs of PREPARED. "
+                f"May be repeated. Kinds: {', '.join(ORIGINS)}."
+            ),
+            metavar="ORIGIN=N",
+        ),
+    ] = None,
+    tag: Annotated[
+        str | None,
+        typer.Option(
+            "--tag",
+            help=(
+                "Put this source token before each source that a backward run translated from "
+                "--tgt-text."
+            ),
+            metavar="TOKEN",
+        ),
+    ] = None,
+    translations: Annotated[
+        Path | None,
+        typer.Option(
+            "--translations",
+            help=(
+                "Folder that keeps the translations for later calls, also for the opposite "
+                "direction. Default: DIR-translations."
+            ),
+            metavar="FOLDER",
+        ),
+    ] = None,
+    set_: DecodingOption = None,
+    device: DeviceOption = "auto",
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite", help="Replace other data in the folder, once the new data is complete."
+        ),
+    ] = False,
+) -> None:
+    options = AugmentOptions(
+        prepared,
+        output,
+        forward or (),
+        backward or (),
+        teacher or (),
+        src_text,
+        tgt_text,
+        repeat or (),
+        tag,
+        translations,
+        set_ or (),
+        device,
+        overwrite,
+    )
     options.check()
-    manifest = run(options)
-    if not options.quiet:
-        print(summary(manifest))
+    print(summary(run(options)))
 
 
 def run(options: AugmentOptions) -> dict[str, Any]:
@@ -223,7 +234,7 @@ def run(options: AugmentOptions) -> dict[str, Any]:
         already held the result.
 
     Raises:
-        CheckpointError: a run cannot be read, or the vocabularies of an ensemble differ.
+        CheckpointError: a run cannot be read.
         ConfigError: a decoding option is invalid.
         DataError: an input cannot be used, a run does not fit, or dev or test sentences are in its
             training data.
@@ -239,7 +250,7 @@ def run(options: AugmentOptions) -> dict[str, Any]:
         )
     known = original.held_out.shared_with(original.pairs())
     tasks = _plan_tasks(options, original, known)
-    teachers = find_members(options.teacher or [], original, original.config.data.direction, known)
+    teachers = find_members(options.teacher, original, original.config.data.direction, known)
     for teacher, _ in teachers:
         if load_vocabularies(teacher) != original.vocabularies:
             raise DataError(
@@ -262,7 +273,7 @@ def run(options: AugmentOptions) -> dict[str, Any]:
     existing = _existing_result(options, request)
     if existing is not None:
         return {**existing, "folder": str(options.output), "already_prepared": True}
-    planned_time, show_bar = time.perf_counter(), is_watched() and not options.quiet
+    planned_time, show_bar = time.perf_counter(), is_watched()
     with unchanged(teachers):
         models = [
             load_model(*member).to(set_up_device(options.device)).eval() for member in teachers
@@ -326,10 +337,9 @@ def _plan_tasks(options: AugmentOptions, original: PreparedData, known: HeldOut)
     )
     tasks: list[Task] = []
     for side, (direction, runs, keys, path, from_pairs, from_text) in enumerate(sides):
-        members = find_members(runs or [], original, direction, known)
-        groups = [members] if options.ensemble and members else [[member] for member in members]
+        members = find_members(runs, original, direction, known)
         texts: dict[str, Iterable[str]] = {}
-        if groups and options.counts[from_pairs]:
+        if members and options.counts[from_pairs]:
             texts[from_pairs] = (pair[side] for pair in original.original_pairs())
         if path is not None:
             texts[from_text] = map(original.tokenizers[side].normalize, read_text_lines(path))
@@ -337,8 +347,8 @@ def _plan_tasks(options: AugmentOptions, original: PreparedData, known: HeldOut)
             selected = select_sentences(texts[origin], keys, data.cleaning)
             text = path if origin == from_text else None
             tasks += [
-                make_task(origin, group, selected, text, options.overrides, keep)
-                for group in groups
+                make_task(origin, member, selected, text, options.overrides, keep)
+                for member in members
             ]
     return tasks
 

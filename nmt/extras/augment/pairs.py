@@ -72,7 +72,7 @@ BATCH_CONFIG = BatchConfig(unit="tokens", size=1024)
 N_WORDS = 16  # of each distribution, the most probable
 BLOCK_PAIRS = 4096  # in memory at once
 
-Members = list[tuple[Path, Path]]  # (run, checkpoint) each; several translate together
+Member = tuple[Path, Path]  # run, checkpoint
 
 
 def select_sentences(
@@ -142,12 +142,12 @@ class Task:
     Attributes:
         texts: the sentences, all different. dropped: how many others there are, for which reason;
             then also how many pairs are dropped.
-        folder: of the shards; its name identifies sentences, models and decoding options.
+        folder: of the shards; its name identifies sentences, model and decoding options.
         facts: for the manifest.
     """
 
     origin: str
-    members: Members
+    member: Member
     texts: list[str]
     dropped: Counter[str]
     folder: Path
@@ -164,13 +164,13 @@ class Task:
 
 def make_task(
     origin: str,
-    members: Members,
+    member: Member,
     selected: tuple[list[str], Counter[str]],
     text: Path | None,
     overrides: Sequence[str],
     folder: Path,
 ) -> Task:
-    """A task for the members together.
+    """A task for a run.
 
     Args:
         selected: the sentences, and how many others were dropped.
@@ -180,9 +180,9 @@ def make_task(
     Raises:
         ConfigError: a decoding option is invalid or not for this command.
     """
-    first_run, _ = members[0]
-    lexicon, runs = first_run / "lexicon.tsv", describe(members)
-    decoding = load_run_config(first_run, overrides).decoding.model_dump(mode="json")
+    run, _ = member
+    lexicon, runs = run / "lexicon.tsv", describe([member])
+    decoding = load_run_config(run, overrides).decoding.model_dump(mode="json")
     for section, key, value in (("neighbors", "pairs", "0"), ("rerank", "run", "null")):
         if decoding.pop(section, {}).get(key):
             name = f"decoding.{section}.{key}"
@@ -194,15 +194,16 @@ def make_task(
         "text": None if text is None else {"path": str(text), "sha256": sha256_of(text)},
     }
     texts, dropped = selected
-    hashed = ([run["sha256"] for run in runs], facts["lexicon_sha256"], decoding, texts)
+    hashed = ([each["sha256"] for each in runs], facts["lexicon_sha256"], decoding, texts)
     key = hashlib.sha256(json.dumps(hashed).encode()).hexdigest()[:12]
-    name = first_run.resolve().name + (f"-and-{len(members) - 1}" if len(members) > 1 else "")
-    return Task(origin, members, texts, dropped.copy(), folder / f"{name}-{key}", facts)
+    return Task(
+        origin, member, texts, dropped.copy(), folder / f"{run.resolve().name}-{key}", facts
+    )
 
 
 def find_members(
     runs: Sequence[Path], data: PreparedData, direction: str, known: HeldOut
-) -> Members:
+) -> list[Member]:
     """Runs with their best checkpoints.
 
     Args:
@@ -222,7 +223,7 @@ def find_members(
     return members
 
 
-def describe(members: Members) -> list[dict[str, str]]:
+def describe(members: Sequence[Member]) -> list[dict[str, str]]:
     """What the manifest records of them."""
     return [
         {
@@ -244,21 +245,21 @@ def translate(
         DataError: a sentence does not fit into memory, or a shard cannot be written.
     """
     missing = [[shard for shard in task.shards if not shard[0].exists()] for task in tasks]
-    translators: dict[str, Translator] = {}
+    translators: dict[Member, Translator] = {}
     for task, shards in zip(tasks, missing, strict=True):
-        if shards and str(task.members) not in translators:
-            translators[str(task.members)] = build_translator(
-                task.members, device=device, overrides=overrides
+        if shards and task.member not in translators:
+            translators[task.member] = build_translator(
+                [task.member], device=device, overrides=overrides
             )
     total = sum(len(task.texts) for task in tasks)
     done = total - sum(len(texts) for shards in missing for _, texts in shards)
     with progress_bar(total=total, initial=done, unit=" sentences", disable=not show_bar) as bar:
         for number, (task, shards) in enumerate(zip(tasks, missing, strict=True), 1):
-            run = task.members[0][0].name
-            bar.set_description(f"{number} of {len(tasks)}, {task.origin} {run}")
+            run, _ = task.member
+            bar.set_description(f"{number} of {len(tasks)}, {task.origin} {run.name}")
             for path, texts in shards:
                 try:
-                    write_shard(path, texts, translators[str(task.members)])
+                    write_shard(path, texts, translators[task.member])
                 except TooLargeError as error:
                     raise DataError(f"sentence {texts[error.index]!r} {error.reason}") from None
                 except OSError as error:

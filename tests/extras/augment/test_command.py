@@ -74,7 +74,7 @@ class Setting:
 
     def augment(self, output: Path, **options: Any) -> dict[str, Any]:
         options = {"forward": [self.forward], "backward": [self.backward], **options}
-        return augment.run(AugmentOptions(self.en_de, output, quiet=True, **options))
+        return augment.run(AugmentOptions(self.en_de, output, **options))
 
 
 @pytest.fixture(scope="module")
@@ -188,8 +188,8 @@ def test_a_stopped_job_continues_with_the_next_shard(
     setting: Setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "SHARD_SENTENCES", 30)
-    options = {"set_": ["decoding.method=sampling"], "translations": tmp_path / "kept"}
-    whole = setting.augment(tmp_path / "whole", set_=["decoding.method=sampling"])
+    options = {"overrides": ["decoding.method=sampling"], "translations": tmp_path / "kept"}
+    whole = setting.augment(tmp_path / "whole", overrides=["decoding.method=sampling"])
     written: list[Path] = []
 
     def write_two(path: Path, *arguments: Any) -> None:
@@ -262,9 +262,9 @@ def test_later_calls_know_the_original_pairs(setting: Setting, tmp_path: Path) -
     original = [*PreparedData.load(setting.en_de).pairs()]
     (tmp_path / "mono.de").write_text("Ja, der Tag liebt den Tag.\n", encoding="utf-8")
     calls: list[dict[str, Any]] = [
-        {"backward": None, "repeat": ["original=2"]},
-        {"forward": None, "tgt_text": tmp_path / "mono.de", "tag": "<bt>"},
-        {"backward": None, "repeat": ["original=3"], "set_": ["decoding.method=sampling"]},
+        {"backward": (), "repeat": ["original=2"]},
+        {"forward": (), "tgt_text": tmp_path / "mono.de", "tag": "<bt>"},
+        {"backward": (), "repeat": ["original=3"], "overrides": ["decoding.method=sampling"]},
     ]
     kept, folder = tmp_path / "kept", setting.en_de
     for number, call in enumerate(calls):
@@ -314,13 +314,8 @@ def test_a_teacher_of_one_direction_does_not_teach_both(setting: Setting, tmp_pa
     assert new[2]["sentences"] == 100
 
 
-def test_an_ensemble_makes_all_pairs_of_a_distillation(setting: Setting, tmp_path: Path) -> None:
-    other = shutil.copytree(setting.forward, tmp_path / "copy")
-    options = {"forward": [setting.forward, other], "backward": None, "ensemble": True}
-    manifest = setting.augment(tmp_path / "more", **options, repeat=["original=0"])
-    assert [len(part["runs"]) for part in manifest["augmentation"]["parts"]] == [0, 2]
-    assert f"{setting.forward} + {other}: 170 sentences" in augment.summary(manifest)
-    # Without the original pairs: sequence-level distillation.
+def test_a_distillation_has_the_translations_only(setting: Setting, tmp_path: Path) -> None:
+    manifest = setting.augment(tmp_path / "more", backward=(), repeat=["original=0"])
     part, train = parts_of(manifest)["forward"], manifest["splits"]["train"]
     assert "copy of an original pair" not in part["dropped"]
     assert train["pairs"] == part["pairs"] == len(Corpus.load(tmp_path / "more", "train"))
@@ -413,20 +408,15 @@ def test_wrong_runs_are_refused_in_one_line(setting: Setting, tmp_path: Path) ->
             f"differs from {setting.en_de} in tokenizer.lowercase; use a",
         ),
         (
-            {"forward": [setting.forward, other_words], "ensemble": True},
-            CheckpointError,
-            "an ensemble needs runs on the same prepared data",
-        ),
-        (
             {"teacher": [setting.forward, other_words]},
             DataError,
             f"run-small: its vocabularies differ from those of {setting.en_de}; a teacher needs "
             "the same",
         ),
-        ({"set_": ["decoding.beem=3"]}, ConfigError, "decoding.beem"),
+        ({"overrides": ["decoding.beem=3"]}, ConfigError, "decoding.beem"),
         *(
             (
-                {"set_": [f"{key}={value}"]},
+                {"overrides": [f"{key}={value}"]},
                 ConfigError,
                 f"{key} is not for `nmt augment`; add --set {key}={only}",
             )
@@ -435,14 +425,14 @@ def test_wrong_runs_are_refused_in_one_line(setting: Setting, tmp_path: Path) ->
                 ("decoding.rerank.run", setting.backward, "null"),
             )
         ),
-        ({"set_": ["model.dropout=0"]}, ConfigError, "only decoding.KEY=VALUE can be set"),
+        ({"overrides": ["model.dropout=0"]}, ConfigError, "only decoding.KEY=VALUE can be set"),
     ]
     for options, error, message in cases:
         with pytest.raises(error) as caught:
             setting.augment(tmp_path / "more", **options)
         assert message in str(caught.value)
     assert (
-        setting.augment(tmp_path / "more", forward=[other_words], backward=None)["splits"]["train"][
+        setting.augment(tmp_path / "more", forward=[other_words], backward=())["splits"]["train"][
             "pairs"
         ]
         >= 170
@@ -455,8 +445,8 @@ def test_wrong_runs_are_refused_in_one_line(setting: Setting, tmp_path: Path) ->
     ("options", "message"),
     [
         (
-            ["--teacher", "a", "--beam", "2"],
-            "--beam, --set and --ensemble are for translations; add --forward or --backward",
+            ["--teacher", "a", "--set", "decoding.beam=2"],
+            "--set is for translations; add --forward or --backward",
         ),
         ([], "there is nothing to add; give --forward, --backward or --teacher"),
         (["--forward", "a", "--tgt-text", "b"], "--tgt-text needs --backward"),
