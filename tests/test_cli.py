@@ -321,7 +321,7 @@ def test_output_that_cannot_be_written(nmt: Run, inside: Path, tmp_path: Path) -
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 @pytest.mark.parametrize(
     ("words", "unbuffered"),
-    [("translate Hello.", "1"), ("--help", ""), ("--help", "1"), ("schema", "")],
+    [("translate Hello.", "1"), ("--help", ""), ("--help", "1"), ("runs list", "")],
 )
 def test_a_full_disk(trained: Path, words: str, unbuffered: str) -> None:
     command = f"{sys.executable} -m nmt {words} > /dev/full"

@@ -80,10 +80,7 @@ def check_nmt(arguments: Sequence[str]) -> None:
     name = " ".join(arguments[:2]) if " ".join(arguments[:2]) in PARSERS else arguments[0]
     rest = list(arguments[len(name.split()) :])
     assert name in PARSERS, f"no command nmt {name}"
-    try:
-        values = PARSERS[name].make_context(name, rest, parent=typer.Context(GROUP)).params
-    except typer.Exit:  # an option that prints something
-        return
+    values = PARSERS[name].make_context(name, rest, parent=typer.Context(GROUP)).params
     path, settings = values.get("config"), values.get("set_") or ()
     if path is not None and len(path.parts) > 1:
         assert (ROOT / path).is_file(), f"{path}: no such file"

@@ -256,7 +256,6 @@ def test_no_command_runs_code_from_data_nor_does_more_than_it_should(tmp_path: P
         port = str(free.getsockname()[1])
     commands = [
         ("write", ["init", "new"]),
-        ("", ["schema"]),
         ("", ["--version"]),
         ("write", ["prepare", "-c", "c.yaml", "-q"]),
         ("write", ["train", "-c", "c.yaml", "--dry-run"]),

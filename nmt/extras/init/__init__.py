@@ -11,12 +11,5 @@ EXTRA = Extra(
             "nmt.extras.init.command:command",
             first_steps=("nmt init first", "cd first"),
         ),
-        "schema": Command(
-            "Set-up",
-            "Print the JSON schema of configurations. With it, editors complete, explain and check "
-            "the keys.",
-            "nmt.extras.init.command:print_schema",
-            hidden=True,
-        ),
     }
 )

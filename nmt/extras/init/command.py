@@ -27,16 +27,6 @@ from nmt.report.table import label_rows
 SCHEMA_FILE = "schema.json"
 
 
-def print_schema() -> None:
-    print(to_json(json_schema()))
-    raise typer.Exit
-
-
-def _print_schema(is_wanted: bool) -> None:
-    if is_wanted:
-        print_schema()
-
-
 def command(
     folder: Annotated[
         Path, typer.Argument(help="Folder to write; . is the current one.", metavar="DIR")
@@ -66,15 +56,6 @@ def command(
             metavar="RUN",
         ),
     ] = None,
-    _schema: Annotated[
-        bool,
-        typer.Option(
-            "--schema",
-            help="Only print the JSON schema of configurations, for editors.",
-            is_eager=True,
-            callback=_print_schema,
-        ),
-    ] = False,
 ) -> None:
     """Write a project; no file is replaced. Without data, it has the sample that comes with nmt.
 
@@ -172,7 +153,7 @@ def _start_with_data(
     text = (
         f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
         f"# Written by `nmt init` for {found.count}{purpose}. Every value is a proposal; "
-        f"`nmt init --schema` lists all keys.\n{comment(to_yaml(values))}"
+        f"{SCHEMA_FILE} lists all keys.\n{comment(to_yaml(values))}"
     )
     facts = _facts(files, languages, found, config_from_dict(values), is_guess=wanted is None)
     if parent is not None and general is None:

@@ -58,6 +58,8 @@ def test_the_sample(nmt: Run, folder: Path, root: Path, monkeypatch: pytest.Monk
     found = "data        the sample that comes with nmt: 6,000 English-German pairs"
     assert result.out.startswith(found)
     assert sorted(os.listdir("first")) == ["sample.tsv", "sample.yaml", "schema.json"]
+    schema = json.loads(Path("first/schema.json").read_text(encoding="utf-8"))
+    assert schema["title"] == "Configuration of nmt"
     config, original = map(load_config, (Path("first/sample.yaml"), root / "configs/sample.yaml"))
     assert config.model == original.model
     monkeypatch.chdir("first")
@@ -150,12 +152,6 @@ def test_nothing_is_replaced(nmt: Run, folder: Path) -> None:
     assert nmt("init", "x").err == text
     assert Path("x/sample.tsv").read_text() == "mine\n"
     assert nmt("init", "x/sample.tsv").err == "nmt: x/sample.tsv: is a file; name a folder\n"
-
-
-def test_the_schema_is_printed_without_a_folder(nmt: Run) -> None:
-    result = nmt("init", "--schema")
-    assert (result.status, result.err) == (0, "")
-    assert json.loads(result.out)["title"] == "Configuration of nmt"
 
 
 @pytest.mark.parametrize(
