@@ -66,8 +66,8 @@ COMMANDS = {
     "train --resume": f"{TRAIN} half --resume",
     "translate -o": "translate --run run --file input.txt -o output.txt --device cpu",
     "evaluate": "evaluate run --split test --device cpu",
-    "average": "runs average run --kept last --device cpu",
-    "lexicon": "lexicon run --device cpu",
+    "average": "runs average run --kept last",
+    "lexicon": "lexicon run",
 }
 FOLDERS = ("prepared", "run", "half")  # that must stay intact
 FILES = ("output.txt", "run/lexicon.tsv")  # that must have their old or their new content

@@ -24,7 +24,10 @@ RIDGE, STEPS, PARTS, BINS = 1.0, 30, 5, 10
 
 
 def calibrate(
-    run: Path, prepared: Path, device: DeviceName, max_sentences: int = MAX_SENTENCES
+    run: Path,
+    prepared: Path,
+    device: DeviceName = "auto",
+    max_sentences: int = MAX_SENTENCES,
 ) -> dict[str, Any]:
     """Translate dev sentences as the run decodes, fit the confidence, and write it into the run.
 

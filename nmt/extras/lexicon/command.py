@@ -12,7 +12,7 @@ import typer
 from numpy.typing import NDArray
 
 from nmt.bars import is_watched, progress_bar
-from nmt.commands.options import DataOption, DeviceOption, RunArgument
+from nmt.commands.options import RunArgument
 from nmt.config.schema import BatchConfig
 from nmt.data.batches import plan_batches, read_batches
 from nmt.data.corpus import Corpus
@@ -52,8 +52,6 @@ def command(
             "--pairs", min=1, help="Use this many random training pairs. Default: all.", metavar="N"
         ),
     ] = None,
-    data: DataOption = None,
-    device: DeviceOption = "auto",
 ) -> None:
     """Write the lexicon of a run, from links in training pairs.
 
@@ -72,9 +70,8 @@ def command(
             f"{folder}: the model has no attention (model.attention.score: none) to learn a "
             "lexicon from; add --aligner"
         )
-    prepared = data or config.prepared_folder
-    check_same_data(folder, prepared)
-    corpus, vocabularies = Corpus.load(prepared, "train"), load_vocabularies(folder)
+    check_same_data(folder, config.prepared_folder)
+    corpus, vocabularies = Corpus.load(config.prepared_folder, "train"), load_vocabularies(folder)
     sample = np.random.default_rng(config.seed).permutation(len(corpus))[:pairs]
     src_size, tgt_size = map(len, vocabularies)
     links = LinkCounts(tgt_size)
@@ -84,7 +81,7 @@ def command(
         for src_ids, tgt_ids in word_aligner.links():
             links.add(src_ids, tgt_ids)
     else:
-        model = load_model(folder, find_checkpoint(folder)).to(set_up_device(device))
+        model = load_model(folder, find_checkpoint(folder)).to(set_up_device("auto"))
         count_links(model.eval(), corpus, sample, links, config.seed)
     lexicon = build_lexicon(links, *vocabularies)
     with explain_write_errors(path):

@@ -1,6 +1,6 @@
 """`nmt neighbors`: stores the training pairs and their keys in the run."""
 
-from nmt.commands.options import DataOption, RunArgument
+from nmt.commands.options import RunArgument
 from nmt.data.corpus import Corpus, encode_pairs, restore_pairs
 from nmt.data.manifest import load_manifest, original_ranges
 from nmt.device import set_up_device
@@ -19,7 +19,7 @@ from nmt.run.load import load_model
 from nmt.text.vocabulary import SPECIALS, UNK
 
 
-def command(folder: RunArgument = None, data: DataOption = None) -> None:
+def command(folder: RunArgument = None) -> None:
     """Write the original training pairs of a run, without unknown words, and their keys.
 
     Pairs that `nmt augment` added are left out: their translations are those of a model. Where the
@@ -34,7 +34,7 @@ def command(folder: RunArgument = None, data: DataOption = None) -> None:
     config, path = load_run_config(folder), folder / NEIGHBORS_FILE
     tools = load_tokenizers(folder, config), load_vocabularies(folder)
     if not path.exists() or is_as_written(path):  # what a user wrote stays
-        prepared = data or config.prepared_folder
+        prepared = config.prepared_folder
         check_same_data(folder, prepared)
         rows = original_ranges(prepared, load_manifest(prepared))
         restored = restore_pairs(Corpus.load(prepared, "train").selection(rows), *tools)

@@ -1,14 +1,12 @@
 """`nmt runs calibrate`: fits the confidence of a run to the dev set."""
 
-from nmt.commands.options import DataOption, DeviceOption, RunArgument
+from nmt.commands.options import RunArgument
 from nmt.report.table import Table
 from nmt.run.folder import find_run, load_run_config, lock_run
 from nmt.training.calibrate import BINS, GOOD_CHRF, PARTS, calibrate
 
 
-def command(
-    folder: RunArgument = None, data: DataOption = None, device: DeviceOption = "auto"
-) -> None:
+def command(folder: RunArgument = None) -> None:
     """Fit the confidence of a run (default: the newest one), and print how well it fits.
 
     Raises:
@@ -18,7 +16,7 @@ def command(
     """
     run = find_run(folder)
     with lock_run(run):
-        record = calibrate(run, data or load_run_config(run).prepared_folder, device)
+        record = calibrate(run, load_run_config(run).prepared_folder)
     column = f"chrF >= {GOOD_CHRF}"
     table = Table(
         "curve",

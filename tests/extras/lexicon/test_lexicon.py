@@ -266,13 +266,17 @@ def test_the_lexicon_is_learned(trained: Path, tmp_path: Path, nmt: Run) -> None
 
 
 def test_missing_data_and_models_without_attention(trained: Path, tmp_path: Path, nmt: Run) -> None:
-    gone = nmt("lexicon", trained, "--data", tmp_path)
-    assert (gone.status, gone.err) == (
-        1,
-        f"nmt: {tmp_path}: no prepared data here; run `nmt prepare -c ...` first\n",
-    )
     run = changed(trained, tmp_path)
     config = load_run_config(run)
+    elsewhere = config.model_copy(
+        update={"data": config.data.model_copy(update={"prepared": tmp_path / "none"})}
+    )
+    write_run_config(run, elsewhere)
+    gone = nmt("lexicon", run)
+    assert (gone.status, gone.err) == (
+        1,
+        f"nmt: {tmp_path / 'none'}: no prepared data here; run `nmt prepare -c ...` first\n",
+    )
     blind = config.model.model_copy(update={"attention": AttentionConfig(score="none")})
     write_run_config(run, config.model_copy(update={"model": blind}))
     refused = nmt("lexicon", run)
