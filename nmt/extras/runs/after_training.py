@@ -2,20 +2,20 @@
 `nmt runs reproduce`, the same training again, to compare the weights.
 """
 
-import json
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 import typer
 
 from nmt.commands import train as command_train
-from nmt.commands.options import DataOption, DeviceOption, QuietOption, RunArgument
+from nmt.commands.options import RunArgument
 from nmt.config.load import load_config
-from nmt.config.parts import PointerName
+from nmt.config.parts import DeviceName, PointerName
 from nmt.config.schema import Config
-from nmt.device import set_up_device
+from nmt.device import pick_device, set_up_device
 from nmt.errors import CheckpointError, ConfigError, NmtError, TrainingError
 from nmt.run.checkpoint import MODEL_FILE, RAW_MODEL_FILE, read_progress, read_tensors
 from nmt.run.folder import (
@@ -38,7 +38,6 @@ def average_command(
     kept: Annotated[
         PointerName, typer.Option("--kept", help="Average the best or the last kept checkpoints.")
     ] = "best",
-    device: DeviceOption = "auto",
 ) -> None:
     """Average the best or the last checkpoints of a run (default: the newest one).
 
@@ -50,39 +49,27 @@ def average_command(
     """
     run = find_run(folder)
     with lock_run(run):
-        print(average_kept(run, load_run_config(run), kept, set_up_device(device)))
+        print(average_kept(run, load_run_config(run), kept, set_up_device("auto")))
 
 
-def reproduce_command(
-    folder: RunArgument = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o", "--output", help="Run folder to write. Default: RUN-reproduced.", metavar="DIR"
-        ),
-    ] = None,
-    data: DataOption = None,
-    device: DeviceOption = "auto",
-    quiet: QuietOption = False,
-) -> None:
-    """Train a finished run again into `output` and compare. Called again, it continues.
+def reproduce_command(folder: RunArgument = None) -> None:
+    """Train a finished run again, into RUN-reproduced, on the kind of device that trained it, and
+    compare. Called again, it continues.
 
     Raises:
         CheckpointError: there is no run, its training is not finished, or a part of it is missing.
-        ConfigError: the run cannot be repeated exactly, or `output` holds another run.
+        ConfigError: the run cannot be repeated exactly, or RUN-reproduced holds another run.
         DataError: the data is missing, or is not that of the run.
         TrainingError: interrupted.
         NmtError: the weights differ.
     """
     folder = find_run(folder)
-    output = output or folder.resolve().with_name(f"{folder.resolve().name}-reproduced")
-    if output.resolve() == folder.resolve():
-        raise ConfigError(f"{output}: holds the run itself; name another folder with -o")
-    config = load_run_config(folder)
-    config = load_config(config, _overrides(config, folder, data))
+    output = folder.resolve().with_name(f"{folder.resolve().name}-reproduced")
+    config, sessions = load_run_config(folder), read_training(folder)
+    config = load_config(config, _overrides(config, folder, sessions))
     check_same_data(folder, config.prepared_folder)
     try:
-        command_train.run(config, output, resume=True, device=device, quiet=quiet)
+        command_train.run(config, output, resume=True, device=_device(folder, sessions))
     except TrainingError as error:
         raise TrainingError(
             str(error).replace("the command with --resume", "the command")
@@ -109,8 +96,27 @@ def _digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _overrides(config: Config, folder: Path, data: Path | None) -> list[str]:
+def _device(folder: Path, sessions: Sequence[Mapping[str, Any]]) -> DeviceName:
+    """The kind of device that trained the run. Raises: ConfigError if there is none here."""
+    if not sessions:
+        return "auto"
+    recorded = sessions[0]["device"]  # of a GPU of CUDA, its own name
+    name: DeviceName = recorded if recorded in ("cpu", "mps") else "cuda"
+    try:
+        pick_device(name)
+    except ConfigError:
+        raise ConfigError(
+            f"{folder}: {recorded} trained it, and another device rounds differently; repeat the "
+            f"command where nmt finds {name}"
+        ) from None
+    return name
+
+
+def _overrides(config: Config, folder: Path, sessions: Sequence[Mapping[str, Any]]) -> list[str]:
     """What the configuration of the second training must say in place of clock and machine.
+
+    Args:
+        sessions: see `read_training`.
 
     Raises:
         CheckpointError: the training is not finished.
@@ -130,8 +136,7 @@ def _overrides(config: Config, folder: Path, data: Path | None) -> list[str]:
             f"{folder}: its training is not finished; "
             f"`nmt train -c {folder / CONFIG_FILE} -o {folder} --resume` continues it"
         )
-    training, sessions = config.training, read_training(folder)
-    overrides = [] if data is None else [f"data.prepared={json.dumps(str(data))}"]
+    training, overrides = config.training, list[str]()
     if training.max_minutes is not None:
         if lasts_for_training(training.learning_rate):
             raise ConfigError(

@@ -41,17 +41,16 @@ def test_training_average_averages_at_the_end(nmt: Run, made: Path, tmp_path: Pa
     assert Journal(run / "journal.jsonl").read()[-1]["members"] == [6, 8]
 
 
-def test_the_weights_are_equal(nmt: Run, made: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
+def test_the_weights_are_equal(nmt: Run, made: Path, short: Path, tmp_path: Path) -> None:
+    copy = short.with_name("short-reproduced")
     shutil.move(made / "prepared", tmp_path / "moved")
     try:
-        absent = nmt("runs", "reproduce", made / "run")
-        options = ("--data", tmp_path / "moved", "--device", "cpu", "--quiet")
-        result = nmt("runs", "reproduce", made / "run", "-o", copy, *options)
+        absent = nmt("runs", "reproduce", short)
     finally:
         shutil.move(tmp_path / "moved", made / "prepared")
     assert f"{made / 'prepared'}: no prepared data here" in absent.err
-    assert (result.status, result.err) == (0, "")
+    result = nmt("runs", "reproduce", short)
+    assert result.status == 0
     assert result.out.endswith("equal: the weights of both trainings are the same bit for bit\n")
     model = "checkpoints/step-00000006/model.safetensors"
     assert (copy / model).read_bytes() == (made / "run" / model).read_bytes()
@@ -59,7 +58,7 @@ def test_the_weights_are_equal(nmt: Run, made: Path, tmp_path: Path) -> None:
 
 def test_a_second_call_trains_nothing_and_finds_a_difference(nmt: Run, short: Path) -> None:
     copy = short.with_name("short-reproduced")
-    assert nmt("runs", "reproduce", short, "--device", "cpu").status == 0
+    assert nmt("runs", "reproduce", short).status == 0
     result = nmt("runs", "reproduce", short)
     assert (result.status, "-reproduced: already trained, to step 6" in result.err) == (0, True)
     model = copy / "checkpoints" / "step-00000006" / "model.safetensors"
@@ -73,9 +72,11 @@ def test_a_second_call_trains_nothing_and_finds_a_difference(nmt: Run, short: Pa
     assert (result.status, result.err.splitlines()[-1]) == (1, text)
 
 
-def test_runs_that_cannot_be_repeated(nmt: Run, short: Path) -> None:
-    def refused(text: str, *words: object) -> None:
-        result = nmt("runs", "reproduce", short, *words)
+def test_runs_that_cannot_be_repeated(
+    nmt: Run, short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(text: str) -> None:
+        result = nmt("runs", "reproduce", short)
         assert (result.status, text in result.err) == (1, True)
 
     def edit(name: str, old: str, new: str) -> None:
@@ -83,11 +84,13 @@ def test_runs_that_cannot_be_repeated(nmt: Run, short: Path) -> None:
         assert old in text
         (short / name).write_text(text.replace(old, new, 1), encoding="utf-8")
 
-    refused("holds the run itself; name another folder with -o", "-o", short)
     edit("config.yaml", "schedule: constant    ", "schedule: linear  ")
     edit("config.yaml", "steps: 10000", "steps: null")
     refused("its learning rate follows training.max_minutes")
     edit("config.yaml", "schedule: linear", "schedule: constant")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    edit("provenance.json", '"device": "cpu"', '"device": "NVIDIA H100"')
+    refused("NVIDIA H100 trained it, and another device rounds differently; repeat the command")
     edit("provenance.json", '"processes": 1', '"processes": 2')
     refused("several processes trained it")
     (short / "provenance.json").unlink()
