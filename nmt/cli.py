@@ -21,7 +21,7 @@ import typer.main
 from typer.models import CommandInfo
 
 from nmt.errors import NmtError, NmtWarning, lacks_memory, printable
-from nmt.plugins import Command, extras, import_object
+from nmt.plugins import FOLDER, Command, extras, import_object
 
 COMMANDS = {
     "prepare": Command(
@@ -176,6 +176,10 @@ def errors_in_one_line() -> Iterator[None]:
         yield
     except NmtError as error:
         fail(str(error))
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith(f"{FOLDER}."):
+            raise
+        fail(f"needs {error.name}, an extra that is deleted")
     except KeyboardInterrupt:
         _ignore_interrupts()
         fail("interrupted", status=130)

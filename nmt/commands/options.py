@@ -1,11 +1,8 @@
 """The types of options that several commands share."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
-from inspect import Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -105,29 +102,6 @@ DataOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only results and errors.")]
-
-CommandT = TypeVar("CommandT", bound=Callable[..., None])
-
-
-def options_from(*dataclasses: type) -> Callable[[CommandT], CommandT]:
-    """Decorate a command of many options, which takes them as keyword arguments: each field of the
-    dataclasses is an option.
-
-    Typer reads the options of a command from its signature, so the command gets the parameters of
-    the dataclasses.
-    """
-    parameters = [each for part in dataclasses for each in signature(part).parameters.values()]
-
-    def decorate(command: CommandT) -> CommandT:
-        vars(command)["__signature__"] = Signature(parameters)
-        return command
-
-    return decorate
-
-
-def instances(dataclasses: Sequence[type], values: Mapping[str, Any]) -> list[Any]:
-    """One of each dataclass, from the options that the command got."""
-    return [part(**{own.name: values[own.name] for own in fields(part)}) for part in dataclasses]
 
 
 def to_json(value: Any) -> str:

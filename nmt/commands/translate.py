@@ -192,17 +192,16 @@ def command(
     if prefix is not None:
         translator.translator.prefix_ids([prefix])
     if inputs is None:
-        pieces = translated_document(translator, document)
+        pieces: Iterator[str | bytes] = translated_document(translator, document)
     else:
-        lines = output_lines(translator, inputs, shown)
-        pieces = (f"{line}\n".encode() for line in lines)
-        if inputs.is_keyboard:
-            end = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"
-            print(f"nmt: type a sentence, Enter translates it; {end}", file=sys.stderr)
+        pieces = (f"{line}\n" for line in output_lines(translator, inputs, shown))
     with open_output(output) as stream:
         for piece in pieces:
-            stream.buffer.write(piece)
-            stream.buffer.flush()
+            if isinstance(piece, bytes):  # of a document, in its encoding
+                stream.buffer.write(piece)
+            else:
+                stream.write(piece)
+            stream.flush()
 
 
 def text_settings(
@@ -276,6 +275,9 @@ def output_lines(translator: "TextTranslator", inputs: InputTexts, shown: Shown)
     """
     from nmt.texts.warnings import warnings_of_pair
 
+    if inputs.is_keyboard:
+        end = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"
+        print(f"nmt: type a sentence, Enter translates it; {end}", file=sys.stderr)
     if shown.score:
         score = partial(score_texts, translator.translator)
         pairs = answers(inputs, score, warnings_of_pair)

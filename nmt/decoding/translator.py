@@ -177,20 +177,20 @@ class Translator:
             batch = [(texts[i], sources[i], prefix_ids[i]) for i in indices]
             return self._translate_batch(batch, n)
 
-        n_hypotheses, key = _n_hypotheses(self.options, n)
+        width, key = n_hypotheses(self.options, n)
         advice = f"lower {key} or decoding.max_source_tokens"
-        batches = self._batches(searched, sources, n_hypotheses)
+        batches = self._batches(searched, sources, width)
         for i, translations in run_batches(translate_batch, batches, advice, self.model.device):
             is_cut = len(all_tokens[i]) > len(sources[i])
             results[i] = [replace(each, src_cut=is_cut) for each in translations]
         return [results[i] for i in same]
 
     def _batches(
-        self, searched: Sequence[int], sources: Sequence[Sequence[str]], n_hypotheses: int
+        self, searched: Sequence[int], sources: Sequence[Sequence[str]], width: int
     ) -> list[list[int]]:
-        """The indices of sources, by length, so that there is little padding."""
+        """The indices of sources, by length: there is little padding. width: of the beam."""
         order = sorted(searched, key=lambda i: len(sources[i]))
-        costs = [n_hypotheses * max(len(sources[i]), MIN_LENGTH) for i in order]
+        costs = [width * max(len(sources[i]), MIN_LENGTH) for i in order]
         parts = cut_batches(costs, max_items=self.options.batch, max_padded=MAX_SEARCH_TOKENS)
         return [order[part] for part in parts]
 
@@ -210,7 +210,7 @@ class Translator:
         """The n best translations of each (text, its tokens, ids of its prefix)."""
         sources = [self.src_vocabulary.ids(tokens) for _, tokens, _ in batch]
         prefixes = [prefix for _, _, prefix in batch]
-        n_best = _n_hypotheses(self.options, n)[0] if self.rankers else n
+        n_best = n_hypotheses(self.options, n)[0] if self.rankers else n
         beams = search(self.model, sources, self.options, n_best=n_best, prefixes=prefixes)
         results = [
             [self._to_translation(text, tokens, hypothesis) for hypothesis in beam]
@@ -264,7 +264,7 @@ def check_n_best(n: int, options: DecodingConfig) -> None:
     """Raises: ConfigError if search cannot return `n` translations of a sentence."""
     if n < 1:
         raise ConfigError(f"{n} translations per sentence: ask for at least one")
-    available, key = _n_hypotheses(options, n)
+    available, key = n_hypotheses(options, n)
     if n > available:
         limit = (
             f"the beam is {available}"
@@ -274,7 +274,7 @@ def check_n_best(n: int, options: DecodingConfig) -> None:
         raise ConfigError(f"{n} translations per sentence: {limit}; set {key} to {n} or more")
 
 
-def _n_hypotheses(options: DecodingConfig, n: int) -> tuple[int, str]:
+def n_hypotheses(options: DecodingConfig, n: int) -> tuple[int, str]:
     """How many hypotheses search follows to return the n best, and the key of their number."""
     if options.search == "beam":
         return options.beam, "decoding.beam"

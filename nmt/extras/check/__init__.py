@@ -11,5 +11,4 @@ EXTRA = Extra(
             "nmt.extras.check.command:command",
         )
     },
-    needs=("documents",),
 )

@@ -6,12 +6,12 @@ from typing import Annotated
 import typer
 
 from nmt.commands.options import JsonOption, to_json
-from nmt.config.parts import format_of
+from nmt.config.parts import DOCUMENT_FORMATS, FORMATS, format_of
 from nmt.errors import DataError
 from nmt.extras.check.findings import Text, find_all, first_difference
-from nmt.extras.documents.document import open_document
 from nmt.files import explain_read_errors
 from nmt.lines import read_text_lines
+from nmt.plugins import import_object
 from nmt.texts.glossary import Glossary
 from nmt.texts.marked import Marked
 
@@ -111,6 +111,9 @@ def read(path: Path, format_: str | None) -> tuple[str, list[tuple[int, Marked, 
     if format_ in ("lines", "txt"):
         texts = enumerate(read_text_lines(path), 1)
         return "line", [(number, Marked(line), None) for number, line in texts]
+    if format_ not in DOCUMENT_FORMATS:
+        raise DataError(f"{path}: unknown format; known are {', '.join(DOCUMENT_FORMATS)}, lines")
+    open_document = import_object(FORMATS[format_].trait("opens"))
     with explain_read_errors(path):
         document = open_document(path.read_bytes(), str(path), format_, fill_all=True)
     parts = zip(document.lines, document.segments, strict=True)

@@ -25,7 +25,6 @@ from nmt.data.reading import Pair
 from nmt.data.tables import Dialect, find_dialect
 from nmt.decoding.ensemble import Member
 from nmt.errors import ConfigError, DataError
-from nmt.extras.init.pairs import read_pairs
 from nmt.extras.neighbors.datastore import KEYS_FILE, Datastore, load_keys
 from nmt.extras.neighbors.keys import NeighborsConfig
 from nmt.files import is_as_written, warn_if_changed, write_recorded
@@ -33,6 +32,7 @@ from nmt.lines import read_lines
 from nmt.model.interface import StepOutput, TranslationModel
 from nmt.model.output import Vectors, log_norm
 from nmt.model.seq2seq import Seq2Seq
+from nmt.plugins import import_object
 from nmt.run.folder import load_tokenizers, load_vocabularies
 
 NEIGHBORS_FILE = "neighbors.tsv"
@@ -101,6 +101,7 @@ def wrap(members: Sequence[Member], run: Path, config: Config) -> Sequence[Membe
         return members
     texts, stored = Counter[Pair](), None
     if options.memory is not None:
+        read_pairs = import_object("nmt.extras.init.pairs:read_pairs")
         texts.update(
             read_pairs(options.memory, (config.data.src_language, config.data.tgt_language))
         )

@@ -11,5 +11,5 @@ EXTRA = Extra(
         )
     },
     install="serve",
-    needs=("analysis", "documents", "init", "ranking"),
+    needs=("analysis", "documents", "init"),
 )

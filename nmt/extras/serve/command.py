@@ -15,11 +15,9 @@ import uvicorn
 from nmt.commands.options import BeamOption, DecodingOption, DeviceOption
 from nmt.config.load import decoding_overrides
 from nmt.config.parts import DeviceName
-from nmt.config.section import key_of
+from nmt.decoding.translator import n_hypotheses
 from nmt.errors import ConfigError, NmtError
-from nmt.extras.ranking.keys import MbrConfig
 from nmt.extras.serve.answers import ServedRun
-from nmt.extras.serve.app import Api, create_app
 from nmt.extras.serve.schemas import Run
 from nmt.run.folder import load_run_config
 from nmt.run.load import opened
@@ -27,6 +25,7 @@ from nmt.texts.load import load_text_translator
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 MIN_TOKEN_LENGTH = 16
+MAX_SAMPLES = 32  # translations of a text from sampling
 
 
 def command(
@@ -106,6 +105,9 @@ def command(
             invalid.
         CheckpointError: a run cannot be read.
     """
+    # It needs other extras, the help of the command does not.
+    from nmt.extras.serve.app import Api, create_app
+
     if token is not None and len(token) < MIN_TOKEN_LENGTH:
         raise typer.BadParameter(
             f"the token has {len(token)} characters; use at least {MIN_TOKEN_LENGTH}"
@@ -195,11 +197,7 @@ def load_runs(
             name=name,
             source=data.src_language,
             target=data.tgt_language,
-            translations=(
-                options.beam
-                if options.search == "beam"
-                else key_of(options, "mbr", MbrConfig).samples
-            ),
+            translations=n_hypotheses(options, MAX_SAMPLES)[0],
         )
         runs[name] = ServedRun(info, texts)
     return [*runs.values()]

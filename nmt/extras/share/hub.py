@@ -25,8 +25,6 @@ from nmt.config.load import config_from_dict
 from nmt.config.yaml_text import dump
 from nmt.data.manifest import MANIFEST
 from nmt.errors import CheckpointError, ConfigError, DataError, NmtError
-from nmt.extras.runs import inspect
-from nmt.extras.runs.card import model_card
 from nmt.extras.share.bundle import (
     BEST_FILE,
     INFO_FILE,
@@ -49,6 +47,7 @@ from nmt.files import (
     write_json,
     write_text,
 )
+from nmt.plugins import import_object
 from nmt.run.checkpoint import MODEL_FILE, step_of
 from nmt.run.folder import (
     CARD_FILE,
@@ -225,8 +224,9 @@ def _stage(
     }
     write_json(folder / INFO_FILE, {**describe(checkpoint.name), "sha256": digests}, indent=2)
     if not (folder / CARD_FILE).exists():
+        model_card = import_object("nmt.extras.runs.card:model_card")
         card = model_card(
-            inspect.run(run),
+            import_object("nmt.extras.runs.inspect:run")(run),
             step_of(checkpoint.name),
             repository=repository,
             license_id=license_id,
