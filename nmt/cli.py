@@ -111,7 +111,7 @@ class Commands(typer.core.TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The commands and groups that `nmt --help` shows."""
-        return [name for name, row in self.table.items() if " " not in name and not row.hidden]
+        return [name for name, row in self.table.items() if " " not in name]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if (row := self.table.get(cmd_name)) is None:

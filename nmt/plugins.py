@@ -53,14 +53,12 @@ class Command:
         group: its heading in `nmt --help`. sentence: what it does; the first one stands there.
         place: of a function whose parameters are the arguments and options; "" for a group.
         work: place of what the function imports when it is called, and `--help` does without.
-        hidden: whether `nmt --help` leaves it out, as it does with old names.
         first_steps: what `nmt --help` tells a new user to type before the core's commands.
     """
 
     group: str
     sentence: str
     place: str
-    hidden: bool = False
     first_steps: tuple[str, ...] = ()
     work: str | None = None
 

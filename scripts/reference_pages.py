@@ -150,7 +150,7 @@ def commands() -> str:
     )
     group: Any = typer.main.get_command(app)
     context = typer.Context(group, info_name="nmt")
-    names = [name for name, row in all_commands().items() if row.place and not row.hidden]
+    names = [name for name, row in all_commands().items() if row.place]
     parts = [_command(name, group.get_command(context, name), context) for name in names]
     return "\n".join([introduction, *parts])
 

@@ -36,7 +36,7 @@ training:
   {{max_steps: 24, validate_every: 12, log_every: 6, batch: {{size: 16}}, teacher_forcing: {{
   start: 0.9, end: 0.1, schedule: linear, steps: 12}}}}
 """
-VISIBLE = [name for name, row in all_commands().items() if row.place and not row.hidden]
+VISIBLE = [name for name, row in all_commands().items() if row.place]
 
 
 def write_config(folder: Path, root: Path) -> Path:
@@ -339,7 +339,7 @@ def test_a_full_disk(trained: Path, words: str, unbuffered: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["train -c small.yaml", "translate Katze", "evaluate", "average", "lexicon"]
+    "words", ["train -c small.yaml", "translate Katze", "evaluate", "runs average", "lexicon"]
 )
 def test_nearly_no_memory(
     nmt: Run, inside: Path, monkeypatch: pytest.MonkeyPatch, words: str

@@ -32,11 +32,9 @@ COMMANDS = {
         "nmt.extras.runs.after_training:reproduce_command",
     ),
 }
-OLD_NAMES = {"show": "inspect", "check": "doctor", "average": "average", "reproduce": "reproduce"}
 EXTRA = Extra(
     commands={
         "runs": Command("Results", "Show, list, check, average, calibrate and reproduce runs.", ""),
         **{f"runs {name}": Command("Commands", *row) for name, row in COMMANDS.items()},
-        **{old: Command("", *COMMANDS[name], hidden=True) for name, old in OLD_NAMES.items()},
     }
 )

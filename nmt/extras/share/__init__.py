@@ -22,7 +22,6 @@ EXTRA = Extra(
     commands={
         "share": Command("Results", "Pack a run into one file, publish it, or download one.", ""),
         **{f"share {name}": Command("Commands", *row) for name, row in COMMANDS.items()},
-        **{name: Command("", *row, hidden=True) for name, row in COMMANDS.items()},
     },
     archive="nmt.extras.share.bundle:unpacked",
     install="hub",
