@@ -48,9 +48,10 @@ COMMANDS = {
         "nmt.commands.evaluate:command",
     ),
 }
-FIRST_STEPS = """\b
+STEPS_OF_INIT = "  nmt init first\n  cd first\n"  # shown where an extra has `nmt init`
+FIRST_STEPS = f"""\b
 First steps:
-{steps_of_extras}\
+{STEPS_OF_INIT}\
   nmt prepare -c sample.yaml
   nmt train -c sample.yaml
   nmt evaluate
@@ -101,11 +102,8 @@ class Commands(typer.core.TyperGroup):
     def __init__(self, *, table: Mapping[str, Command] | None = None, **values: Any) -> None:
         super().__init__(**values)
         self.table = all_commands() if table is None else table
-        if self.epilog:
-            steps = (step for row in self.table.values() for step in row.first_steps)
-            self.epilog = self.epilog.format(
-                steps_of_extras="".join(f"  {step}\n" for step in steps)
-            )
+        if self.epilog and "init" not in self.table:
+            self.epilog = self.epilog.replace(STEPS_OF_INIT, "")
         names: Any = dict.fromkeys(self.list_commands(None))
         self.commands = names  # typer suggests similar ones
 

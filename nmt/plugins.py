@@ -53,13 +53,11 @@ class Command:
         group: its heading in `nmt --help`. sentence: what it does; the first one stands there.
         place: of a function whose parameters are the arguments and options; "" for a group.
         work: place of what the function imports when it is called, and `--help` does without.
-        first_steps: what `nmt --help` tells a new user to type before the core's commands.
     """
 
     group: str
     sentence: str
     place: str
-    first_steps: tuple[str, ...] = ()
     work: str | None = None
 
 

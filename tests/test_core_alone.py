@@ -46,6 +46,8 @@ def test_the_four_commands(tmp_path: Path) -> None:
         commands, tmp_path, refuse, PYTHONPATH=str(ROOT)
     )
     assert "serve" not in listing
+    assert "nmt init" not in listing
+    assert "nmt prepare -c sample.yaml" in listing
     assert "BLEU" in scores
     assert translation.count("\n") == 1
 

@@ -9,7 +9,6 @@ EXTRA = Extra(
             "Write a starter project. With --data, a configuration for your own sentence pairs; "
             "without, the sample of nmt.",
             "nmt.extras.init.command:command",
-            first_steps=("nmt init first", "cd first"),
         ),
     }
 )
