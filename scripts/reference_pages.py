@@ -47,7 +47,7 @@ ERROR_NAMES = {
 PARTS = {
     "The configuration": "config/*.py",
     "Reading and preparing data": "text/*.py data/*.py files.py lines.py extras/formats/*.py",
-    "Training": "training/*.py model/*.py device.py extras/vectors/*.py extras/tensorboard/*.py",
+    "Training": "training/*.py model/*.py device.py extras/tensorboard/*.py",
     "Runs and checkpoints": "run/*.py extras/runs/*.py extras/share/*.py",
     "Translating": "decoding/*.py extras/lexicon/*.py extras/neighbors/*.py extras/ranking/*.py "
     "extras/corpus/*.py extras/export/*.py",

@@ -25,6 +25,8 @@ RETIRED: Mapping[str, tuple[Any, ...]] = {
     "model.word_dropout": (0,),
     "model.src_word_dropout": (None, 0),
     "model.tgt_word_dropout": (None, 0),
+    "model.src_vectors": (None,),
+    "model.tgt_vectors": (None,),
     "training.batch.final_size": (None,),
     "training.batch.growth_steps": (),
     "training.curriculum.steps": (0,),
@@ -40,13 +42,18 @@ RETIRED: Mapping[str, tuple[Any, ...]] = {
     "training.subword_sampling.tgt": (0,),
     "decoding.lexicon": (True, False),
 }
+# The last version that had a key; of all others, it is 0.1.
+LAST_VERSIONS = {
+    "decoding.lexicon": "0.2",
+    "model.src_vectors": "0.2",
+    "model.tgt_vectors": "0.2",
+}
 # Values that have left nmt: the key then needs another one.
 RETIRED_VALUES = {
     "model.encoder.cell": "sru",
     "model.decoder.cell": "sru",
     "training.batch.size": "auto",
 }
-OLD_VERSION = "use nmt 0.1 for this run"
 
 
 def load_config(source: Path | Config, overrides: Sequence[str] = ()) -> Config:
@@ -160,12 +167,12 @@ def _take_retired(values: dict[str, Any]) -> list[Problem]:
         if not sections[-1]:
             del sections[-2][parents[-1]]
         if key in RETIRED_VALUES:
-            text = f"{json.dumps(value)} left nmt in 0.2; choose another value, or {OLD_VERSION}"
-            problems.append(Problem((key,), text))
+            text = f"{json.dumps(value)} left nmt after 0.1; choose another value, or use nmt 0.1"
+            problems.append(Problem((key,), f"{text} for this run"))
         elif RETIRED[key] and value not in RETIRED[key]:
-            off = json.dumps(RETIRED[key][0])
-            text = f"left nmt in 0.2, where it is always {off}; remove it, or {OLD_VERSION}"
-            problems.append(Problem((key,), text))
+            last, off = LAST_VERSIONS.get(key, "0.1"), json.dumps(RETIRED[key][0])
+            text = f"left nmt after {last}, and is now always {off}; remove it, or use nmt {last}"
+            problems.append(Problem((key,), f"{text} for this run"))
     return problems
 
 

@@ -1,6 +1,6 @@
 """How a training starts: all checks, the first weights, the run folder.
 
-Weights that are not random come from another run (fine-tuning), from a lexicon, or from an extra.
+Weights that are not random come from another run (fine-tuning) or from a lexicon.
 """
 
 import json
@@ -66,8 +66,6 @@ RESUMABLE_KEYS = (
 )
 # A line for the user; an event of the journal, and its values.
 Origin = tuple[str, str, dict[str, Any]]
-# Ends of the keys of a model that change neither the weights that it has nor what it computes.
-OF_TRAINING = ("dropout", "_vectors")
 # Sides of the parts of a model whose weights have a row for each token.
 SIDE_OF_PART = {"src_embedding": 0, "tgt_embedding": 1, "output": 1}
 # The probability of all new tokens together is at most this share of what they are made of, so that
@@ -260,7 +258,7 @@ def _copy_weights(model: Seq2Seq, parent: Seq2Seq, run: Path, config: Config) ->
     changes = "; ".join(
         f"{key}: {json.dumps(old)} there, {json.dumps(new)} here"
         for key, (old, new) in differences(load_run_config(run), config).items()
-        if key.startswith("model.") and not key.endswith(OF_TRAINING)
+        if key.startswith("model.") and not key.endswith("dropout")  # only training uses it
     )
     if n_reused < n_parameters / 2:
         raise ConfigError(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from nmt.config.load import (
+    LAST_VERSIONS,
     RETIRED,
     RETIRED_VALUES,
     config_from_dict,
@@ -215,21 +216,29 @@ def test_what_is_off_is_ignored(key: str) -> None:
 
 @pytest.mark.parametrize("key", [key for key, off in RETIRED.items() if off])
 def test_what_is_on_is_named(key: str) -> None:
+    last = LAST_VERSIONS.get(key, "0.1")
     (problem,) = problems_of(values_of(key, 5))
-    assert problem.startswith(f"{key}: left nmt in 0.2, where it is always ")
-    assert problem.endswith("; remove it, or use nmt 0.1 for this run")
+    assert problem.startswith(f"{key}: left nmt after {last}, and is now always ")
+    assert problem.endswith(f"; remove it, or use nmt {last} for this run")
+
+
+def test_word_vectors_left() -> None:
+    assert problems_of(values_with(model={"tgt_vectors": "wiki.vec"})) == [
+        "model.tgt_vectors: left nmt after 0.2, and is now always null; remove it, or use nmt 0.2 "
+        "for this run"
+    ]
 
 
 @pytest.mark.parametrize(("key", "value"), RETIRED_VALUES.items())
 def test_retired_values_are_named(key: str, value: str) -> None:
-    text = f'{key}: "{value}" left nmt in 0.2; choose another value, or use nmt 0.1 for this run'
-    assert problems_of(values_of(key, value)) == [text]
+    (problem,) = problems_of(values_of(key, value))
+    assert problem.startswith(f'{key}: "{value}" left nmt after 0.1; choose another value, or ')
 
 
 def test_all_problems_are_named_at_once() -> None:
     values = values_with(training={"r_drop": 5, "epochs": 0})
     assert problems_of(values) == [
-        "training.r_drop: left nmt in 0.2, where it is always 0; remove it, or use nmt 0.1 for "
+        "training.r_drop: left nmt after 0.1, and is now always 0; remove it, or use nmt 0.1 for "
         "this run",
         "training.epochs: must be at least 1; got 0",
     ]

@@ -9,8 +9,9 @@ from nmt.plugins import Part, extras, import_object
 TABLES = {name: table for name, table in vars(parts).items() if name.isupper()}
 PLACES = [part.place for table in TABLES.values() for part in table.values() if part.place]
 PLACES += [row.place for row in all_commands().values() if row.place]
-FIELDS = ("rules", "wrap", "rank", "words", "archive", "listener", "start", "files")
+FIELDS = ("rules", "wrap", "rank", "memory", "archive", "listener")
 PLACES += [place for extra in extras().values() for place in extra.keys.values()]
+PLACES += [place for extra in extras().values() for place in extra.files.values()]
 PLACES += [
     place for extra in extras().values() for name in FIELDS if (place := getattr(extra, name))
 ]

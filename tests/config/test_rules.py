@@ -407,14 +407,6 @@ CASES: list[tuple[Values, str]] = [
     ),
     (
         {
-            "model": {"tie_embeddings": "all", "src_vectors": "wiki.vec"},
-            "vocabulary": {"joint": True},
-        },
-        "model.src_vectors, model.tie_embeddings: tie_embeddings all has only one embedding; give "
-        "model.tgt_vectors instead",
-    ),
-    (
-        {
             "model": {"tie_embeddings": "all", "src_embedding_dropout": 0.1},
             "vocabulary": {"joint": True},
         },

@@ -40,7 +40,7 @@ def validation(step: int, loss: float, bleu: float, **values: Any) -> Event:
 
 
 JOURNAL = [
-    {"event": "vectors", "step": 0, "side": "src", "found": 3},
+    {"event": "lexicon", "step": 0, "tokens": 3},
     train(50, 5.0),
     train(100, 4.0),
     validation(100, 4.5, 3.0),
@@ -169,7 +169,7 @@ def test_the_same_journal_gives_the_same_file(tmp_path: Path, suffix: str) -> No
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
-@pytest.mark.parametrize("events", [[], [{"event": "vectors", "step": 0}]])
+@pytest.mark.parametrize("events", [[], [{"event": "lexicon", "step": 0}]])
 def test_nothing_to_draw(tmp_path: Path, events: list[Event]) -> None:
     curves.draw(events, tmp_path / "curves.png", title="empty")
     assert list(tmp_path.iterdir()) == []
