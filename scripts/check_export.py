@@ -1,7 +1,7 @@
 """Compare an exported run with the run itself, token by token, and measure both.
 
-    python scripts/check_export.py [RUN] [--split test] [--sentences 1000] [--beam K]... [--threads
-    1] [--json FILE]
+    python scripts/check_export.py [RUN] [--split test] [--sentences 1000] [--beam K]...
+        [--threads 1]
 
 It exports the run in float32 and in int8 to a temporary folder, and translates the same sentences
 of the split with nmt and with each export, for each beam (default: 1 and 5). It prints sentences
@@ -11,7 +11,6 @@ and the size of the exported folder. The exit status is 1 if a float32 translati
 """
 
 import argparse
-import json
 import sys
 import tempfile
 import time
@@ -29,7 +28,6 @@ from nmt.errors import NmtError
 from nmt.evaluation.scores import score
 from nmt.extras.export.command import export_run
 from nmt.extras.export.translate import Translator
-from nmt.files import write_text
 from nmt.run.folder import check_same_data, load_run_config
 from nmt.run.load import find_run_and_checkpoint, load_translator
 
@@ -116,7 +114,6 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=1000)
     parser.add_argument("--beam", type=int, action="append")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     try:
         rows = compare(
@@ -133,8 +130,6 @@ def main() -> None:
         )
         end = f"{row['differing']:12}  {row['bytes'] / 1e6:5.1f}" if "differing" in row else ""
         print(f"{start}  {figures}  {end}".rstrip())
-    if options.json is not None:
-        write_text(options.json, json.dumps(rows, indent=2) + "\n")
     if any(row.get("differing") and row["precision"] == "float32" for row in rows):
         sys.exit("check_export.py: the export differs from nmt")
 

@@ -1,17 +1,13 @@
 """The pages of the documentation that are made from the code: every configuration key, every
 option, every error with a remedy.
 
-    python scripts/reference_pages.py configuration      # print one page as Markdown
-
 `make docs` makes these pages again each time, so they agree with the code.
 """
 
-import argparse
 import ast
 import json
 import re
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
@@ -299,14 +295,3 @@ PAGES: dict[str, Callable[[], str]] = {
     "commands": commands,
     "errors": error_messages,
 }
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Print one of the pages."""
-    parser = argparse.ArgumentParser(description="Print a page that is made from the code.")
-    parser.add_argument("page", choices=PAGES, help="the page to print")
-    sys.stdout.write(PAGES[parser.parse_args(arguments).page]())
-
-
-if __name__ == "__main__":
-    main()

@@ -96,8 +96,3 @@ def test_errors_have_their_remedies() -> None:
         in lines
     )
     assert "| …: no run here | `nmt train -c CONFIG -o …` creates one |" in lines
-
-
-def test_prints_a_page(capsys: pytest.CaptureFixture[str]) -> None:
-    reference_pages.main(["configuration"])
-    assert capsys.readouterr().out == reference_pages.configuration()
