@@ -1,4 +1,4 @@
-"""scripts/campaign.py: a command survives one fault of each kind; a lost file is found."""
+"""scripts/campaign.py: a command survives one fault of each kind."""
 
 import subprocess
 import sys
@@ -27,16 +27,3 @@ def test_one_trial_of_each_fault(tmp_path: Path) -> None:
         "quota",
     ]
     assert all(row.split()[-3:-2] == ["1"] and row.endswith(" 0") for row in rows)
-
-
-def test_differences_are_found_but_for_times(tmp_path: Path) -> None:
-    from scripts import campaign
-
-    (tmp_path / "a.json").write_text('{"step": 1, "seconds": 2.5}')
-    (tmp_path / "b").write_text("x")
-    files = campaign.read_files(tmp_path)
-    (tmp_path / "a.json").write_text('{"seconds": 3.5, "step": 1}')
-    assert campaign.compare(files, tmp_path) == []
-    (tmp_path / "a.json").write_text('{"step": 1')  # cut off
-    (tmp_path / "b").rename(tmp_path / "c")
-    assert campaign.compare(files, tmp_path) == ["differs: a.json", "lacks: b", "stray: c"]
