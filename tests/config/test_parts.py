@@ -6,8 +6,9 @@ from nmt.cli import all_commands
 from nmt.config import parts
 from nmt.plugins import Part, extras, import_object
 
-TABLES = {name: table for name, table in vars(parts).items() if name.isupper()}
-PLACES = [part.place for table in TABLES.values() for part in table.values() if part.place]
+TABLES = [table for table in vars(parts).values() if isinstance(table, dict)]
+ROWS = [row for table in TABLES for row in table.values() if isinstance(row, Part)]
+PLACES = [row.place for row in ROWS if row.place]
 PLACES += [row.place for row in all_commands().values() if row.place]
 FIELDS = ("rules", "wrap", "rank", "memory", "archive", "listener")
 PLACES += [place for extra in extras().values() for place in extra.keys.values()]
