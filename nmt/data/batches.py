@@ -39,27 +39,31 @@ class Part:
     """Pairs of a corpus that are shuffled together.
 
     Attributes:
+        seed: of the training.
         epoch: from 0. index: in the epoch, from 0.
         n_parts: in the epoch.
         ranges: the first pair of each range and the end of the range, ascending.
     """
 
+    seed: int
     epoch: int
     index: int
     n_parts: int
     ranges: list[tuple[int, int]]
 
-    def key(self, seed: int) -> tuple[int, ...]:
-        """For the random numbers of its batches."""
-        return (seed, self.epoch, self.index) if self.index else (seed, self.epoch)
+    @property
+    def key(self) -> tuple[int, ...]:
+        """Seeds the random numbers of its batches."""
+        return (self.seed, self.epoch, self.index) if self.index else (self.seed, self.epoch)
 
     def indices(self) -> NDArray[np.int64]:
         """The pairs, as indices into the corpus, ascending."""
         return np.concatenate([np.arange(start, end) for start, end in self.ranges])
 
     def select(self, corpus: Corpus) -> Corpus:
-        """The pairs, still read from disk on access."""
-        return corpus if self.n_parts == 1 else corpus.selection(self.ranges)
+        """The pairs, still read from disk on access; some of them with hidden rare words."""
+        pairs = corpus if self.n_parts == 1 else corpus.selection(self.ranges)
+        return pairs.hide_rare_words(self.key)
 
 
 def divide_epoch(n_pairs: int, *, seed: int, epoch: int) -> Iterator[Part]:
@@ -73,7 +77,7 @@ def divide_epoch(n_pairs: int, *, seed: int, epoch: int) -> Iterator[Part]:
         starts = np.random.default_rng([seed, epoch, n_parts]).permutation(starts)
     for index, part in enumerate(np.array_split(starts, n_parts)):
         ranges = [(start, min(start + RANGE_PAIRS, n_pairs)) for start in np.sort(part).tolist()]
-        yield Part(epoch, index, n_parts, ranges)
+        yield Part(seed, epoch, index, n_parts, ranges)
 
 
 def divide_epochs(
@@ -221,7 +225,7 @@ class Batch:
 def read_batches(corpus: Corpus, plan: Sequence[NDArray[np.int64]]) -> Iterator[Batch]:
     """Yields the planned batches; each is read when it is needed."""
     for indices in plan:
-        batch = build_batch([corpus.src[i] for i in indices], [corpus.tgt[i] for i in indices])
+        batch = build_batch(*corpus.read(indices))
         if corpus.soft_targets is not None:
             soft = [
                 unpack_soft_targets(corpus.soft_targets[i], len(corpus.tgt[i]) + 1) for i in indices

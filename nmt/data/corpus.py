@@ -13,6 +13,7 @@ most probable words, then their probabilities in units of `UNIT`.
 import tokenize
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from functools import cached_property
 from itertools import accumulate, chain
 from pathlib import Path
@@ -22,13 +23,12 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from nmt.config.schema import Config
 from nmt.data.workers import chunked
 from nmt.errors import DataError, pass_on_lack_of_memory
 from nmt.files import check_content
 from nmt.lines import read_lines
 from nmt.text.tokenizers import Tokenizer
-from nmt.text.vocabulary import Vocabulary
+from nmt.text.vocabulary import UNK, Vocabulary
 
 SPLITS = ("train", "dev", "test")
 SOFT_TARGETS = "train.soft-targets"
@@ -39,9 +39,12 @@ MIN_MAPPED_BYTES = 1 << 24
 # Of larger files, only the size and the header are checked.
 MAX_HASHED_BYTES = 1 << 26
 BLOCK_SENTENCES = 1 << 16  # in memory at once in a pass over all sentences
+HIDDEN_SHARE = 0.1  # of the pairs in an epoch; with 0.5 the translations are slightly worse
+HIDDEN_KEY = 0x756E6B  # tells the draws from other random numbers of the same seed and epoch
 PREPARE_AGAIN = "run `nmt prepare -c ... --overwrite`"
 
 Ids = npt.NDArray[np.int32]
+Mask = npt.NDArray[np.bool_]
 Block = tuple[Ids, Ids]  # ids of sentences, one after the other; the number of ids of each
 
 
@@ -145,6 +148,8 @@ class Corpus:
 
     Attributes:
         copies: of a pair, at most; they stand one after the other.
+        rare_words: those that `hide_rare_words` hides, as masks [V] of the source and the target;
+            None if it hides none.
     """
 
     def __init__(
@@ -154,6 +159,8 @@ class Corpus:
         self.tgt = tgt
         self.soft_targets = soft_targets
         self.copies = 1
+        self.rare_words: tuple[Mask, Mask] | None = None
+        self._is_hidden: Mask | None = None  # [N], for each pair
 
     @classmethod
     def load(cls, folder: Path, split: str) -> Self:
@@ -168,41 +175,43 @@ class Corpus:
 
     def selection(self, ranges: Sequence[tuple[int, int]]) -> "Corpus":
         """The pairs of some ranges, see `Sequences.selection`."""
-        return Corpus(
+        corpus = Corpus(
             self.src.selection(ranges),
             self.tgt.selection(ranges),
             self.soft_targets and self.soft_targets.selection(ranges),
         )
+        corpus.copies = self.copies
+        corpus.rare_words = self.rare_words
+        return corpus
+
+    def hide_rare_words(self, key: tuple[int, ...]) -> "Corpus":
+        """The same pairs, where `read` shows the rare words of some pairs as `<unk>`, on both
+        sides: a name that both have becomes `<unk>` in the source and the target.
+
+        Args:
+            key: seeds the random numbers; see `Part.key`.
+        """
+        if self.rare_words is None:
+            return self
+        corpus = copy(self)
+        draws = np.random.default_rng((*key, HIDDEN_KEY)).random(len(self))
+        corpus._is_hidden = draws < HIDDEN_SHARE
+        return corpus
+
+    def read(self, pairs: npt.NDArray[np.int64]) -> tuple[list[Ids], list[Ids]]:
+        """The sources and targets of some pairs, given by their indices."""
+        src = [self.src[pair] for pair in pairs]
+        tgt = [self.tgt[pair] for pair in pairs]
+        if self.rare_words is None or self._is_hidden is None:
+            return src, tgt
+        rare_src, rare_tgt = self.rare_words
+        for row in np.flatnonzero(self._is_hidden[pairs]):
+            src[row] = np.where(rare_src[src[row]], UNK, src[row])
+            tgt[row] = np.where(rare_tgt[tgt[row]], UNK, tgt[row])
+        return src, tgt
 
     def __len__(self) -> int:
         return len(self.src)
-
-
-def load_training_corpus(config: Config) -> Corpus:
-    """The training data of the prepared folder, with soft targets if the training uses them.
-
-    Raises:
-        DataError: a file is missing or damaged, or there are no soft targets.
-    """
-    folder = config.prepared_folder
-    corpus = Corpus.load(folder, "train")
-    if not config.training.distillation:
-        return corpus
-    if not any(folder.glob("train*.soft-targets.npy")):
-        raise DataError(
-            f"training.distillation: {folder} has no soft targets; write a folder that has "
-            "them with `nmt augment --teacher`, or set it to 0"
-        )
-    sentences = Sequences.load(folder / SOFT_TARGETS)
-    n_tokens = corpus.tgt.n_tokens + len(corpus)
-    is_divisible = sentences.n_tokens > 0 and sentences.n_tokens % (2 * n_tokens) == 0
-    if len(sentences) != len(corpus) or not is_divisible:
-        raise DataError(
-            f"{folder / SOFT_TARGETS}.npy: damaged, it does not fit the training data; run `nmt "
-            "augment --teacher ... --overwrite`"
-        )
-    corpus.soft_targets = sentences
-    return corpus
 
 
 def pack_soft_targets(ids: npt.NDArray[np.int64], probabilities: npt.NDArray[np.float32]) -> Ids:

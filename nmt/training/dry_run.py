@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 from nmt.config.parts import DeviceName
 from nmt.config.schema import Config
 from nmt.data.batches import divide_epoch, plan_batches, read_batches, shard
-from nmt.data.corpus import Corpus, load_training_corpus
+from nmt.data.corpus import Corpus
+from nmt.data.training_corpus import load_training_corpus
 from nmt.data.workers import peak_memory
 from nmt.device import keep_freed_memory, set_up_device
 from nmt.model.seq2seq import parameters_by_part
 from nmt.report.table import sparkline
 from nmt.run.folder import build_model, check_prepared
 from nmt.run.progress import Update
-from nmt.training.loop import Training, train_step, try_gradients
+from nmt.training.loop import Training, add_gradients, train_step
 from nmt.training.loss import Loss
 from nmt.training.optimization import Moment, forcing_ratio, learning_rate
 from nmt.training.precision import choose_precision, describe_precision
@@ -132,7 +133,8 @@ def find_batch_size(training: Training) -> tuple[int, int]:
             corpus.src.lengths, corpus.tgt.lengths, batch_config, key=(config.seed, 0)
         )
         for pairs in _largest_batches(corpus, plan):
-            if try_gradients(loss, training, _update(training, [pairs]), 1.0) is None:
+            if add_gradients(loss, training, _update(training, [pairs]), 1.0) is None:
+                torch.cuda.empty_cache()
                 overflowing = size
                 break
             training.optimizer.step()

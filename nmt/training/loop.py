@@ -20,7 +20,7 @@ from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 
 from nmt.config.schema import Config
-from nmt.data.batches import Batch, divide_epochs, plan_batches, read_batches, shard
+from nmt.data.batches import divide_epochs, plan_batches, read_batches, shard
 from nmt.data.corpus import Corpus
 from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
@@ -33,7 +33,6 @@ from nmt.training.optimization import (
     forcing_ratio,
     learning_rate,
 )
-from nmt.training.rare_words import RareWords, draw
 
 START = Progress()
 T = TypeVar("T")
@@ -45,9 +44,9 @@ def fit(training: "Training", record: "Record", stop: Callable[[], bool]) -> Pro
     Returns:
         the progress that the last checkpoint holds; its `finished` is None after a stop.
     """
-    config, world = training.config.training, training.world
-    loss = world.parallel(Loss(training.model, config))
-    training.model.train()
+    config = training.config.training
+    world = training.world
+    loss = world.parallel(Loss(training.model.train(), config))
     progress = validate_start(training, record)
     for update in prefetch(updates(training), training.device):
         fraction = progress.fraction(config, update.n_parts, update.n_batches)
@@ -58,7 +57,8 @@ def fit(training: "Training", record: "Record", stop: Callable[[], bool]) -> Pro
         # The first process decides for all.
         seconds, stopped = world.broadcast((record.seconds, stop() or record.is_stopped))
         progress = progress.after_update(update, outcome, seconds, config)
-        due, rank = update.is_validated(config), None
+        due = update.is_validated(config)
+        rank = None
         if due or progress.finished:
             rank = world.broadcast(record.validate(update.step))
             seconds = world.broadcast(record.seconds)
@@ -74,7 +74,9 @@ def validate_start(training: "Training", record: "Record") -> Progress:
     """The progress before the first update. A model that starts from a run is good already: its
     score is the one to beat, and it stays the best checkpoint if no update improves it.
     """
-    config, world, progress = training.config.training, training.world, training.progress
+    config = training.config.training
+    world = training.world
+    progress = training.progress
     if config.start_from is None or progress.step or progress.best is not None:
         return progress
     rank = world.broadcast(record.validate(0))
@@ -94,63 +96,59 @@ def train_step(loss: nn.Module, training: "Training", update: Update, rate: floa
         loss: a `Loss`, as `World.parallel` returns it.
     """
     ratio = forcing_ratio(update.step, training.config.training.teacher_forcing)
-    sums = sum_gradients(loss, training, update, ratio)
+    while (sums := add_gradients(loss, training, update, ratio)) is None:
+        update = split_in_half(update)
     outcome = training.gather_outcome(sums, rate, ratio)
     training.update_weights(outcome)
     return outcome
 
 
-def sum_gradients(loss: nn.Module, training: "Training", update: Update, ratio: float) -> Tensor:
-    """As `add_gradients`, in smaller micro-batches where the GPU's memory is too small."""
-    while (sums := try_gradients(loss, training, update, ratio)) is None:
-        update = replace(update, micro_batches=split_in_half(update.micro_batches))
-    return sums
-
-
-def add_gradients(loss: nn.Module, training: "Training", update: Update, ratio: float) -> Tensor:
-    """Add up the gradients of the micro-batches. They are sums over target tokens. With several
-    processes, each parameter gets the mean of the sums of all processes.
+def add_gradients(
+    loss: nn.Module, training: "Training", update: Update, ratio: float
+) -> Tensor | None:
+    """Add up the gradients of the micro-batches: the forward and the backward pass. They are sums
+    over target tokens. With several processes, each parameter gets the mean of the sums of all.
 
     Returns:
-        [3]: the sums of objective, negative log-likelihood and tokens of this process.
+        [3]: the sums of objective, negative log-likelihood and tokens of this process. None if the
+        micro-batches do not fit into the GPU's memory; then see `split_in_half`.
     """
-    world, per = training.world, training.config.training.teacher_forcing.per
+    world = training.world
     dtype = torch.float32 if training.device.type == "mps" else torch.float64
     sums = torch.zeros(3, dtype=dtype, device=training.device)
     training.optimizer.zero_grad()
-    if not update.micro_batches:  # a small batch leaves some processes none
-        world.backward(loss(None)[0], last=True)
-    for index, batch in enumerate(update.micro_batches, start=1):
-        generator = training.reseed(update.step, index - 1)  # dropout, and the mask
-        forcing_mask = draw_forcing_mask(batch, ratio, per, generator)
-        is_last = index == len(update.micro_batches)
-        with world.exchange(loss, last=is_last):
-            with training.autocast():
-                objective, nll = loss(batch, forcing_mask)
-            world.backward(objective, last=is_last)
-        sums += torch.stack([objective.detach(), nll, nll.new_full((), batch.n_tokens)])
-    return sums
-
-
-def try_gradients(
-    loss: nn.Module, training: "Training", update: Update, ratio: float
-) -> Tensor | None:
-    """As `add_gradients`; None if the micro-batches do not fit into the GPU's memory."""
     with suppress(torch.OutOfMemoryError):
-        return add_gradients(loss, training, update, ratio)
-    # After the handler: within it, the failed pass still holds its tensors.
-    torch.cuda.empty_cache()
+        if not update.micro_batches:  # a small batch leaves some processes none
+            world.backward(loss(None)[0], last=True)
+        for index, batch in enumerate(update.micro_batches):
+            generator = training.reseed(update.step, index)  # dropout, and the mask
+            per = training.config.training.teacher_forcing.per
+            forcing_mask = draw_forcing_mask(batch, ratio, per, generator)
+            is_last = index == len(update.micro_batches) - 1
+            with world.exchange(loss, last=is_last):
+                with training.autocast():
+                    objective, nll = loss(batch, forcing_mask)
+                world.backward(objective, last=is_last)
+            sums += torch.stack([objective.detach(), nll, nll.new_full((), batch.n_tokens)])
+        return sums
     return None
 
 
-def split_in_half(micro_batches: Sequence[Batch]) -> list[Batch]:
-    """Each micro-batch in two. Raises: TrainingError: all are single sentences."""
-    if all(len(batch) == 1 for batch in micro_batches):
+def split_in_half(update: Update) -> Update:
+    """The update with each micro-batch in two, after `add_gradients` found no memory for them. Only
+    now that it has returned, the failed pass holds no tensors any more.
+
+    Raises:
+        TrainingError: all micro-batches are single sentences.
+    """
+    torch.cuda.empty_cache()
+    if all(len(batch) == 1 for batch in update.micro_batches):
         raise TrainingError(
             "out of memory with a single pair; lower data.cleaning.max_characters, or the model's "
             "sizes"
         )
-    return [half for batch in micro_batches for half in batch.split_in_half()]
+    halves = [half for batch in update.micro_batches for half in batch.split_in_half()]
+    return replace(update, micro_batches=halves)
 
 
 @dataclass(frozen=True)
@@ -205,7 +203,6 @@ class Training:
 
     Attributes:
         averaged: a moving average of the model, which is validated and saved in its place.
-        rare_words: that are sometimes shown as `<unk>`.
         progress: where the training begins. notes: what the user should know of its start.
         rates: tokens per second in each precision, where they were measured.
     """
@@ -215,7 +212,6 @@ class Training:
     model: Seq2Seq
     optimizer: Optimizer
     averaged: AveragedModel | None = None
-    rare_words: RareWords | None = None
     world: World = SINGLE_PROCESS
     progress: Progress = START
     notes: Sequence[str] = ()
@@ -230,8 +226,7 @@ class Training:
         if config.training.moving_average:
             averaged = AveragedModel(model, multi_avg_fn=averaging_function(config.training))
         optimizer = build_optimizer(model, config.training)
-        rare_words = RareWords.find(corpus, config)
-        return cls(config, corpus, model, optimizer, averaged, rare_words, world)
+        return cls(config, corpus, model, optimizer, averaged, world)
 
     @property
     def device(self) -> torch.device:
@@ -246,7 +241,8 @@ class Training:
         """Seed torch, and thereby dropout, for a micro-batch of this process; returns a generator
         on the CPU for the rest.
         """
-        accumulate, rank = self.config.training.accumulate, self.world.rank
+        accumulate = self.config.training.accumulate
+        rank = self.world.rank
         # Splitting adds micro-batches beyond `accumulate`; their seeds must differ from those of
         # the next process.
         own = (rank * accumulate + index,) if index < accumulate else (rank, index)
@@ -326,34 +322,31 @@ def updates(training: Training) -> Iterator[Update]:
     """The updates from the progress of the training on, until the last epoch, with the
     micro-batches of this process.
     """
-    config, corpus, world = training.config, training.corpus, training.world
-    progress, accumulate = training.progress, config.training.accumulate
-    rare = training.rare_words
-    step, first_batch = progress.step, progress.batch
-    n_shards, first_shard = world.size * accumulate, world.rank * accumulate
-    epochs = range(progress.epoch, config.training.epochs)
-    for part in divide_epochs(len(corpus), epochs, seed=config.seed, first_part=progress.part):
-        indices, sentences = part.indices(), part.select(corpus)
+    config = training.config.training
+    progress = training.progress
+    n_shards = training.world.size * config.accumulate
+    first_shard = training.world.rank * config.accumulate
+    step = progress.step
+    first_batch = progress.batch
+    epochs = range(progress.epoch, config.epochs)
+    for part in divide_epochs(
+        len(training.corpus), epochs, seed=training.config.seed, first_part=progress.part
+    ):
+        corpus = part.select(training.corpus)
+        indices = part.indices()
         plan = plan_batches(
-            sentences.src.lengths,
-            sentences.tgt.lengths,
-            config.training.batch,
-            key=part.key(config.seed),
+            corpus.src.lengths,
+            corpus.tgt.lengths,
+            config.batch,
+            key=part.key,
             n_shards=n_shards,
             copies=corpus.copies,
         )
-        is_drawn = draw(len(sentences), part.key(config.seed))
         for batch in range(first_batch, len(plan)):
             step += 1
-            shards = shard(plan[batch], n_shards)[first_shard : first_shard + accumulate]
+            shards = shard(plan[batch], n_shards)[first_shard : first_shard + config.accumulate]
             shards = [pairs for pairs in shards if len(pairs)]  # a small batch leaves some empty
-            micro_batches = [*read_batches(sentences, shards)]
-            if rare is not None:
-                micro_batches = [
-                    rare.hide(micro_batch, is_drawn[pairs])
-                    for micro_batch, pairs in zip(micro_batches, shards, strict=True)
-                ]
-            micro_batches = [micro_batch.to(training.device) for micro_batch in micro_batches]
+            micro_batches = [each.to(training.device) for each in read_batches(corpus, shards)]
             pairs = indices[plan[batch]]
             yield Update(
                 step, part.epoch, part.index, batch, part.n_parts, len(plan), pairs, micro_batches

@@ -13,7 +13,8 @@ from math import inf
 from nmt.config.schema import Config
 from nmt.device import supports_mixed_precision
 from nmt.errors import ConfigError, NmtWarning
-from nmt.training.loop import Training, sum_gradients, updates
+from nmt.run.progress import Update
+from nmt.training.loop import Training, add_gradients, split_in_half, updates
 from nmt.training.loss import Loss
 from nmt.training.optimization import forcing_ratio
 
@@ -32,7 +33,8 @@ def choose_precision(training: Training) -> Training:
     Raises:
         ConfigError: bfloat16 is set, but cannot be used here.
     """
-    config, precision = training.config, training.config.training.precision
+    config = training.config
+    precision = config.training.precision
     if precision == "float32":
         return training
     is_possible = supports_mixed_precision(training.device)
@@ -61,25 +63,36 @@ def measure_rates(training: Training) -> dict[str, float]:
     """
     config = training.config
     trials = {name: replace(training, config=with_precision(config, name)) for name in PRECISIONS}
-    loss, start = Loss(training.model.train(), config.training), time.perf_counter()
-    seconds, n_tokens = dict.fromkeys(PRECISIONS, 0.0), 0.0
+    loss = Loss(training.model.train(), config.training)
+    start = time.perf_counter()
+    seconds = dict.fromkeys(PRECISIONS, 0.0)
+    n_tokens = 0
     for update in updates(training):
-        ratio = forcing_ratio(update.step, config.training.teacher_forcing)
         shortest = dict.fromkeys(PRECISIONS, inf)
         for _ in range(N_ROUNDS):
             for name in PRECISIONS:
-                begin = time.perf_counter()
-                sums = sum_gradients(loss, trials[name], update, ratio).tolist()  # waits for a GPU
-                shortest[name] = min(shortest[name], time.perf_counter() - begin)
+                passed = time_pass(loss, trials[name], update)
+                shortest[name] = min(shortest[name], passed)
             if time.perf_counter() - start > MAX_SECONDS:  # an update may take long
                 break
-        seconds = {name: seconds[name] + shortest[name] for name in PRECISIONS}
-        n_tokens += sums[2]
+        for name in PRECISIONS:
+            seconds[name] += shortest[name]
+        n_tokens += sum(batch.n_tokens for batch in update.micro_batches)
         is_clear = max(seconds.values()) > CLEAR_GAIN * min(seconds.values())
         if time.perf_counter() - start > (CLEAR_SECONDS if is_clear else MAX_SECONDS):
             break
     training.optimizer.zero_grad()
     return {name: n_tokens / seconds[name] for name in PRECISIONS}
+
+
+def time_pass(loss: Loss, training: Training, update: Update) -> float:
+    """The seconds of a forward and backward pass."""
+    start = time.perf_counter()
+    ratio = forcing_ratio(update.step, training.config.training.teacher_forcing)
+    while (sums := add_gradients(loss, training, update, ratio)) is None:
+        update = split_in_half(update)
+    sums.tolist()  # waits for a GPU
+    return time.perf_counter() - start
 
 
 def describe_precision(precision: str, rates: Mapping[str, float]) -> str:

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from nmt.config.load import differences
 from nmt.config.schema import Config
-from nmt.data.corpus import load_training_corpus
-from nmt.data.manifest import is_location_key, load_manifest, most_copies
+from nmt.data.manifest import is_location_key
+from nmt.data.training_corpus import load_training_corpus, notes_on
 from nmt.errors import ConfigError, DataError, NmtWarning
 from nmt.model.output import Adaptive
 from nmt.model.seq2seq import Seq2Seq
@@ -91,7 +91,6 @@ def start_training(
     check_prepared(config)
     config = _with_recorded_precision(config, folder, world)
     corpus = load_training_corpus(config)
-    corpus.copies = most_copies(load_manifest(config.prepared_folder))
     is_new = world.is_first and not holds_run(folder)
     checkpoint = _find_last(folder, config, resume) if world.is_first and not is_new else None
     is_first_start = world.is_first and checkpoint is None
@@ -105,8 +104,8 @@ def start_training(
     training = choose_precision(Training.of(model, corpus, config, world))
     config = training.config
     training.notes = [note for note, _, _ in origins]
-    if is_first_start and training.rare_words is not None:
-        training.notes = [*training.notes, *training.rare_words.notes]
+    if is_first_start:
+        training.notes = [*training.notes, *notes_on(corpus)]
     if is_new:
         create_run(folder, config, config.prepared_folder)
     elif world.is_first:

@@ -188,8 +188,8 @@ def test_each_pair_is_in_one_part_of_bounded_size(
         (epoch, i, len(parts)) for i in range(len(parts))
     ]
     assert ranges(parts) == ranges(divide(n_pairs, part_pairs, range_pairs, seed=seed, epoch=epoch))
-    assert len({part.key(seed) for part in parts}) == len(parts)
-    assert parts[0].key(seed) == (seed, epoch)
+    assert len({part.key for part in parts}) == len(parts)
+    assert parts[0].key == (seed, epoch)
 
 
 def test_up_to_the_limit_the_corpus_is_one_part() -> None:

@@ -12,13 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from nmt.config.load import config_from_dict
 from nmt.data import corpus as corpus_module
 from nmt.data.corpus import (
     Corpus,
     Sequences,
     SequencesWriter,
-    load_training_corpus,
     pack_soft_targets,
     unpack_soft_targets,
 )
@@ -199,43 +197,3 @@ def test_unpacked_soft_targets_are_those_that_were_packed(
     assert np.array_equal(again, ids)
     assert units.dtype == np.float32
     assert np.abs(units - probabilities).max() <= 2**-24  # of a float32 just below 1
-
-
-def test_soft_targets_must_fit_the_training_data(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for side in ("src", "tgt"):
-        write_lengths(tmp_path, f"train.{side}", [2, 0, 1])
-    config = config_from_dict(
-        {
-            "name": "test",
-            "data": {"source": {"path": "none"}, "prepared": str(tmp_path)},
-            "training": {"distillation": 0.5},
-        }
-    )
-
-    def load() -> Sequences:
-        soft_targets = load_training_corpus(config).soft_targets
-        assert soft_targets is not None
-        return soft_targets
-
-    with pytest.raises(DataError) as missing:
-        load()
-    assert str(missing.value) == (
-        f"training.distillation: {tmp_path} has no soft targets; write a folder that has them "
-        "with `nmt augment --teacher`, or set it to 0"
-    )
-    write_lengths(tmp_path, "train.soft-targets", [12, 4, 8])  # 2 words of each of 6 tokens
-    assert load()[1].tolist() == [12, 13, 14, 15]
-    for lengths in ([12, 4], [12, 4, 9], [0, 0, 0]):
-        write_lengths(tmp_path, "train.soft-targets", lengths)
-        with pytest.raises(
-            DataError, match=r"npy: damaged, it does not fit the training data; run"
-        ):
-            load()
-    for path in tmp_path.glob("train.soft-targets*"):
-        path.unlink()
-    monkeypatch.setattr(corpus_module, "SHARD_SENTENCES", 2)
-    write_lengths(tmp_path, "train.soft-targets", [12, 4, 8])
-    assert (tmp_path / "train-0002-of-0002.soft-targets.npy").exists()
-    assert load()[2].tolist() == [*range(16, 24)]

@@ -88,18 +88,20 @@ def test_the_shortest_times_of_each_update_count(
     monkeypatch: pytest.MonkeyPatch, seconds: dict[str, float], n_updates: int
 ) -> None:
     """It ends after one second if the choice is clear, else after five."""
-    now, others, seen = 0.0, cycle([0.0, 0.0, 0.05, 0.3]), set[int]()
+    now, others, seen = 0.0, cycle([0.0, 0.0, 0.05, 0.3]), dict[int, int]()
 
     def pass_time(_loss: Any, trial: Training, update: Any, _ratio: float) -> torch.Tensor:
         nonlocal now
         now += seconds.get(trial.config.training.precision, 0.1) + next(others)
-        seen.add(update.step)
-        return torch.tensor([0.0, 0.0, 50.0])
+        seen[update.step] = sum(batch.n_tokens for batch in update.micro_batches)
+        return torch.zeros(3)
 
-    monkeypatch.setattr(measured, "sum_gradients", pass_time)
+    monkeypatch.setattr(measured, "add_gradients", pass_time)
     monkeypatch.setattr(measured, "time", SimpleNamespace(perf_counter=lambda: now))
-    assert measure_rates(start("auto")) == pytest.approx(
-        {name: 50 / seconds.get(name, 0.1) for name in measured.PRECISIONS}
+    rates = measure_rates(start("auto"))
+    mean = sum(seen.values()) / n_updates
+    assert rates == pytest.approx(
+        {name: mean / seconds.get(name, 0.1) for name in measured.PRECISIONS}
     )
     assert len(seen) == n_updates
 

@@ -65,8 +65,7 @@ def plan(
         patch.setattr(data_batches, "PART_PAIRS", 24)
         patch.setattr(data_batches, "RANGE_PAIRS", 4)
         training = Training.of(make_model(config), corpus, config, world)
-        # Each word names its pair, so none is hidden.
-        return [*updates(replace(training, progress=progress, rare_words=None))]
+        return [*updates(replace(training, progress=progress))]
 
 
 def contents(planned: list[Update]) -> list[dict[str, Any]]:
@@ -244,6 +243,7 @@ def test_an_update_does_not_wait_for_the_gpu(
     loss = Loss(training.model, config.training)
     ratio = config.training.teacher_forcing.start
     sums = add_gradients(loss, training, make_update(batches), ratio)
+    assert sums is not None
     assert (sums.shape, sums.device) == ((3,), META)
     assert all(
         parameter.grad is not None and parameter.grad.device == META
