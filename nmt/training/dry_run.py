@@ -54,7 +54,7 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
             f"({fitting:,} fit)"
         )
         torch.cuda.reset_peak_memory_stats(torch_device)
-    notes = [note for note, _, _ in first_weights(trial.model, config)]
+    notes = [origin.text for origin in first_weights(trial.model, config)]
     lengths, n_shards = (part.src.lengths, part.tgt.lengths), training.accumulate
     plan = plan_batches(*lengths, training.batch, key=(config.seed, 0), n_shards=n_shards)
     n_positions = np.array(

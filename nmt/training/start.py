@@ -6,11 +6,11 @@ Weights that are not random come from another run (fine-tuning) or from a lexico
 import json
 import unicodedata
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import log
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -64,14 +64,25 @@ RESUMABLE_KEYS = (
     "training.max_skipped",
     "decoding.",
 )
-# A line for the user; an event of the journal, and its values.
-Origin = tuple[str, str, dict[str, Any]]
 # Sides of the parts of a model whose weights have a row for each token.
 SIDE_OF_PART = {"src_embedding": 0, "tgt_embedding": 1, "output": 1}
 # The probability of all new tokens together is at most this share of what they are made of, so that
 # the model translates as before.
 NEW_SHARE = 0.01
 TIES = ("none", "target", "all")  # values of model.tie_embeddings, each with fewer matrices
+
+
+class Origin(NamedTuple):
+    """Where first weights come from.
+
+    Attributes:
+        text: a line for the user.
+        event: its name in the journal. values: those of the event.
+    """
+
+    text: str
+    event: str
+    values: dict[str, Any]
 
 
 def start_training(
@@ -91,41 +102,18 @@ def start_training(
     check_prepared(config)
     config = _with_recorded_precision(config, folder, world)
     corpus = load_training_corpus(config)
-    is_new = world.is_first and not holds_run(folder)
-    checkpoint = _find_last(folder, config, resume) if world.is_first and not is_new else None
+    checkpoint = _find_last(folder, config, resume) if world.is_first else None
     is_first_start = world.is_first and checkpoint is None
-    lexicon = None  # learned before there is a model: both need memory
-    if is_first_start and config.model.lexical_bias:
-        lexicon = LearnedLexicon.learn(config)
-    torch.manual_seed(config.seed)
-    model = build_model(config.prepared_folder, config)
-    origins = [*first_weights(model, config, lexicon)] if is_first_start else []
-    model = model.to(device)  # with the lexicon and the weights of a run, which come from the CPU
-    training = choose_precision(Training.of(model, corpus, config, world))
-    config = training.config
-    training.notes = [note for note, _, _ in origins]
+    model, origins = _build_model(config, is_new=is_first_start)
+    # To the device with the lexicon and the weights of a run, which come from the CPU.
+    training = choose_precision(Training.of(model.to(device), corpus, config, world))
     if is_first_start:
-        training.notes = [*training.notes, *notes_on(corpus)]
-    if is_new:
-        create_run(folder, config, config.prepared_folder)
-    elif world.is_first:
-        write_run_config(folder, config)
-        open_checkpoints(folder, config).delete_unreferenced()
-    checkpoint = world.broadcast(checkpoint)
-    if checkpoint is not None:
-        progress = load_training(checkpoint, model, training.optimizer, training.averaged)
-        training.progress = replace(progress, finished=progress.reason_to_finish(config.training))
+        training.notes = [*(origin.text for origin in origins), *notes_on(corpus)]
+    if world.is_first:
+        _open_folder(folder, training.config)
+    _load_progress(training, world.broadcast(checkpoint))
     if world.is_first and training.progress.finished is None:
-        journal = Journal(folder / JOURNAL_FILE)
-        step = training.progress.step
-        # What comes later is of a training that was cut short.
-        journal.rewind(-1 if checkpoint is None else step)
-        for _, event, values in origins:
-            journal.write(event, 0, **values)
-        if training.rates:
-            chosen = config.training.precision
-            journal.write("precision", step, chosen=chosen, tokens_per_second=training.rates)
-        provenance.record_training(folder, step, device, world.size)
+        _record_start(folder, training, origins, is_new=is_first_start)
     world.copy_weights(model)
     return training
 
@@ -139,7 +127,9 @@ def _with_recorded_precision(config: Config, folder: Path, world: World) -> Conf
 
 
 def _find_last(folder: Path, config: Config, resume: bool) -> Path | None:
-    """The checkpoint to resume from; None if the run has none yet."""
+    """The checkpoint to resume from; None if there is no run, or it has none yet."""
+    if not holds_run(folder):
+        return None
     if not resume:
         raise ConfigError(
             f"{folder}: contains a run already; continue it with --resume, or train elsewhere "
@@ -166,10 +156,54 @@ def _find_last(folder: Path, config: Config, resume: bool) -> Path | None:
     return open_checkpoints(folder, config).find("last")
 
 
+def _build_model(config: Config, *, is_new: bool) -> tuple[Seq2Seq, list[Origin]]:
+    """The model on the CPU, with random weights; if it is new, also with the first weights that are
+    not random, and where these come from.
+    """
+    lexicon = None  # learned before there is a model: both need memory
+    if is_new and config.model.lexical_bias:
+        lexicon = LearnedLexicon.learn(config)
+    torch.manual_seed(config.seed)
+    model = build_model(config.prepared_folder, config)
+    return model, first_weights(model, config, lexicon) if is_new else []
+
+
+def _open_folder(folder: Path, config: Config) -> None:
+    """Make the folder a run, or make an existing one ready to be continued."""
+    if holds_run(folder):
+        write_run_config(folder, config)
+        open_checkpoints(folder, config).delete_unreferenced()
+    else:
+        create_run(folder, config, config.prepared_folder)
+
+
+def _load_progress(training: Training, checkpoint: Path | None) -> None:
+    """Continue as the checkpoint left the training."""
+    if checkpoint is not None:
+        progress = load_training(checkpoint, training.model, training.optimizer, training.averaged)
+        finished = progress.reason_to_finish(training.config.training)
+        training.progress = replace(progress, finished=finished)
+
+
+def _record_start(
+    folder: Path, training: Training, origins: Iterable[Origin], *, is_new: bool
+) -> None:
+    """Write into the run what the training starts with, and what computes it."""
+    step = training.progress.step
+    journal = Journal(folder / JOURNAL_FILE)
+    journal.rewind(-1 if is_new else step)  # what comes later is of a training that was cut short
+    for origin in origins:
+        journal.write(origin.event, 0, **origin.values)
+    if training.rates:
+        chosen = training.config.training.precision
+        journal.write("precision", step, chosen=chosen, tokens_per_second=training.rates)
+    provenance.record_training(folder, step, training.device, training.world.size)
+
+
 def first_weights(
     model: Seq2Seq, config: Config, lexicon: LearnedLexicon | None = None
-) -> Iterator[Origin]:
-    """Set the first weights that are not random; yields where they come from.
+) -> list[Origin]:
+    """Set the first weights that are not random. Returns where they come from.
 
     Args:
         lexicon: learned from the training data, for a model with a lexical bias.
@@ -177,18 +211,22 @@ def first_weights(
     Raises:
         CheckpointError, ConfigError, DataError: the training cannot start from its run.
     """
-    run, prior = config.training.start_from, ""
-    parent = None if run is None else _load_parent(run, config)
-    if run is not None and parent is not None:
-        yield _copy_weights(model, parent, run, config)
+    run = config.training.start_from
+    origins = []
+    prior = ""
+    if run is not None:
+        parent = _load_parent(run, config)
+        origins.append(_copy_weights(model, parent, run, config))
         is_opposite = load_run_config(run).data.direction == config.data.opposite_direction
         if lexicon is not None and parent.lexical_bias is not None and not is_opposite:
-            lexicon, prior = lexicon.after(parent.lexical_bias), f", with those of {run} as prior"
+            lexicon = lexicon.after(parent.lexical_bias)
+            prior = f", with those of {run} as prior"
     if lexicon is not None and model.lexical_bias is not None:
         sizes = lexicon.fill(model.lexical_bias)
         words = f", and {sizes['words']:,} whole words" if "words" in sizes else ""
         pairs = f"{sizes['translations']:,} translations of {sizes['tokens']:,} source tokens"
-        yield f"lexicon: {pairs}{words}{prior}", "lexicon", sizes
+        origins.append(Origin(f"lexicon: {pairs}{words}{prior}", "lexicon", sizes))
+    return origins
 
 
 def _load_parent(run: Path, config: Config) -> Seq2Seq:
@@ -201,7 +239,8 @@ def _load_parent(run: Path, config: Config) -> Seq2Seq:
             lexicon of the run.
     """
     parent = load_model(find_run(run), find_checkpoint(run))
-    there, here = load_run_config(run).model, config.model
+    there = load_run_config(run).model
+    here = config.model
     vocabularies = zip(
         load_vocabularies(run), load_vocabularies(config.prepared_folder), strict=True
     )
@@ -210,11 +249,13 @@ def _load_parent(run: Path, config: Config) -> Seq2Seq:
             f"training.start_from: the vocabularies of {run} differ from those of "
             f"{config.prepared_folder}; prepare it with vocabulary.like: {run}"
         )
-    tied, has = here.tie_embeddings, there.tie_embeddings
-    if TIES.index(has) < TIES.index(tied) and there.embedding_size == here.embedding_size:
+    has = there.tie_embeddings
+    is_less_tied = TIES.index(has) < TIES.index(here.tie_embeddings)
+    if is_less_tied and there.embedding_size == here.embedding_size:
         raise ConfigError(
             f"training.start_from: {run} was trained with model.tie_embeddings {has}, so it has "
-            f"several matrices where {tied} has one; set model.tie_embeddings to {has}"
+            f"several matrices where {here.tie_embeddings} has one; set model.tie_embeddings to "
+            f"{has}"
         )
     for key in ("lexical_bias", "lexical_words"):
         old, new = getattr(there, key), getattr(here, key)
@@ -226,7 +267,6 @@ def _load_parent(run: Path, config: Config) -> Seq2Seq:
     return parent
 
 
-@torch.no_grad()
 def _copy_weights(model: Seq2Seq, parent: Seq2Seq, run: Path, config: Config) -> Origin:
     """Copy the weights whose name and shape a parameter of the model has.
 
@@ -241,18 +281,9 @@ def _copy_weights(model: Seq2Seq, parent: Seq2Seq, run: Path, config: Config) ->
     if isinstance(model.output, Adaptive) and isinstance(parent.output, Adaptive) and new_tokens[1]:
         _check_cutoffs(model.output, parent.output, run)
     weights: dict[str, Tensor] = dict(parent.named_parameters(remove_duplicate=False))
-    reused: dict[int, int] = {}  # id of the parameter -> the size of what it has of the parent
-    for name, parameter in model.named_parameters(remove_duplicate=False):
-        weight, part = weights.get(name), name.split(".")[0]
-        if weight is not None and weight.shape != parameter.shape and part in SIDE_OF_PART:
-            side = SIDE_OF_PART[part]
-            weight = _with_new_rows(weight, known[side], new_tokens[side])
-        if weight is not None and weight.shape == parameter.shape:
-            parameter.copy_(weight)
-            reused[id(parameter)] = weights[name].numel()
+    reused = _copy_fitting(model, weights, known, new_tokens)
     n_reused = sum(reused.values())
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
-    new = [name for name, each in model.named_parameters() if id(each) not in reused]
     share = f"{n_reused:,} of {n_parameters:,} parameters ({100 * n_reused / n_parameters:.1f} %)"
     changes = "; ".join(
         f"{key}: {json.dumps(old)} there, {json.dumps(new)} here"
@@ -264,6 +295,7 @@ def _copy_weights(model: Seq2Seq, parent: Seq2Seq, run: Path, config: Config) ->
             f"training.start_from: {run} has only {share} of this model; give both the same sizes: "
             f"{changes}"
         )
+    new = [name for name, each in model.named_parameters() if id(each) not in reused]
     if any(name in weights for name in new):
         text = (
             f"training.start_from: {run} has other sizes, so a part of this model starts at random"
@@ -279,12 +311,43 @@ def _copy_weights(model: Seq2Seq, parent: Seq2Seq, run: Path, config: Config) ->
         n_src, n_tgt = map(len, new_tokens)
         note += f"; {n_src:,} source and {n_tgt:,} target tokens are new"
         values["new_tokens"] = {"src": n_src, "tgt": n_tgt}
-    return note, "start", values
+    return Origin(note, "start", values)
+
+
+@torch.no_grad()
+def _copy_fitting(
+    model: Seq2Seq,
+    weights: Mapping[str, Tensor],
+    known: Sequence[Vocabulary],
+    new_tokens: Sequence[Sequence[str]],
+) -> dict[int, int]:
+    """Copy the weights that fit, with rows for new tokens where a part has a row for each.
+
+    Args:
+        known, new_tokens: of the source and the target.
+
+    Returns:
+        the id of each parameter that has weights now: how many numbers are of the parent.
+    """
+    reused: dict[int, int] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        if name not in weights:
+            continue
+        weight = weights[name]
+        part = name.split(".")[0]
+        if weight.shape != parameter.shape and part in SIDE_OF_PART:
+            side = SIDE_OF_PART[part]
+            weight = _with_new_rows(weight, known[side], new_tokens[side])
+        if weight.shape == parameter.shape:
+            parameter.copy_(weight)
+            reused[id(parameter)] = weights[name].numel()
+    return reused
 
 
 def _check_cutoffs(output: Adaptive, parent: Adaptive, run: Path) -> None:
     """Raises: ConfigError if the clusters of words begin at other ids than in the parent."""
-    (*here, _), (*there, _) = output.softmax.cutoffs, parent.softmax.cutoffs
+    *here, _ = output.softmax.cutoffs
+    *there, _ = parent.softmax.cutoffs
     if here != there:
         raise ConfigError(
             f"training.start_from: the rare words of {run} begin at the ids {there}, those of this "

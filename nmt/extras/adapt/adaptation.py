@@ -3,7 +3,6 @@
 import re
 import shutil
 import sys
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -304,7 +303,7 @@ def _choose(config: Config, general: Path, work: Work) -> None:
     before = load_model(base, find_checkpoint(base)).to(device).eval()
     after = load_model(trained, checkpoint).to(device).eval()
     start = build_model(trained, config)
-    deque(first_weights(start, config), maxlen=0)
+    first_weights(start, config)
     start = start.to(device)
     dev, test = (Sets.read(folders, split, config) for split in ("dev", "test"))
     base_scores = dev.bleu(dev.translate(before, base))
