@@ -19,6 +19,7 @@ from nmt.errors import ConfigError, TrainingError
 
 if TYPE_CHECKING:  # `nmt train --help` needs no torch
     from nmt.run.progress import Progress
+    from nmt.training.loop import Record, Training
     from nmt.training.record import Listener
 
 NOTICE = "stopping and saving after this step; press Ctrl-C again to stop at once without saving"
@@ -87,10 +88,9 @@ def run(
     from nmt.run.folder import lock_run
     from nmt.training.console import Console
     from nmt.training.distributed import init_distributed, local_gpu
-    from nmt.training.loop import Record, fit
+    from nmt.training.loop import Record
     from nmt.training.record import RunRecord
     from nmt.training.start import start_training
-    from nmt.training.validation import choose
 
     torch_device = local_gpu(set_up_device(device))
     keep_freed_memory()
@@ -103,34 +103,48 @@ def run(
     with (
         init_distributed(torch_device, timeout) as world,
         Console(config, quiet=quiet or not world.is_first) as console,
+        explain_write_errors(folder),
+        lock_run(folder) if world.is_first else nullcontext(),
     ):
-        try:
-            with lock_run(folder) if world.is_first else nullcontext():
-                training = start_training(config, folder, torch_device, world, resume=resume)
-                listeners = (console,) if listen is None else (console, listen)
-                record = RunRecord(training, folder, listeners) if world.is_first else Record()
-                progress = training.progress
-                if progress.finished is None:
-                    with stop_on_signal() as stop:
-                        record.begin()
-                        progress = fit(training, record, stop)
-                if progress.finished is not None:
-                    choice = None
-                    if world.is_first:
-                        choice = choose(folder, training.config, torch_device, progress.step)
-                    record.end(progress, choice)
-        except OSError as error:
-            reason = f"{error.filename or folder}: {error.strerror or error}"
-            raise TrainingError(
-                f"{reason}; earlier checkpoints are intact; when it is corrected, repeat the "
-                "command with --resume to continue"
-            ) from None
-        if progress.finished is None and not world.broadcast(record.is_stopped):
-            raise TrainingError(
-                f"interrupted; step {progress.step} is saved in {folder}; repeat the command with "
-                "--resume to continue"
-            )
+        listeners = (console,) if listen is None else (console, listen)
+        training = start_training(config, folder, torch_device, world, resume=resume)
+        record = RunRecord(training, folder, listeners) if world.is_first else Record()
+        return _train(training, record, folder)
+
+
+def _train(training: "Training", record: "Record", folder: Path) -> "Progress":
+    """Train to the end, and choose the checkpoint to use. Raises: TrainingError if interrupted."""
+    from nmt.training.loop import fit
+    from nmt.training.validation import choose
+
+    progress = training.progress
+    if progress.finished is None:
+        with stop_on_signal() as stop:
+            record.begin()
+            progress = fit(training, record, stop)
+    if progress.finished is not None:
+        choice = None
+        if training.world.is_first:
+            choice = choose(folder, training.config, training.device, progress.step)
+        record.end(progress, choice)
+    elif not training.world.broadcast(record.is_stopped):
+        raise TrainingError(
+            f"interrupted; step {progress.step} is saved in {folder}; repeat the command with "
+            "--resume to continue"
+        )
     return progress
+
+
+@contextmanager
+def explain_write_errors(folder: Path) -> Iterator[None]:
+    """Raises: TrainingError in place of an error of the system, such as a full disk."""
+    try:
+        yield
+    except OSError as error:
+        raise TrainingError(
+            f"{error.filename or folder}: {error.strerror or error}; earlier checkpoints are "
+            "intact; when it is corrected, repeat the command with --resume to continue"
+        ) from None
 
 
 @contextmanager
