@@ -113,6 +113,16 @@ def first_problem(error: "ValidationError") -> str:
     return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
 
 
+def first_line(error: Exception) -> str:
+    """What an error of another library says, without what follows."""
+    return str(error).strip().split("\n")[0]
+
+
+def in_one_line(text: object) -> str:
+    """What an error of another library says, as one line."""
+    return " ".join(str(text).split())
+
+
 def pass_on_lack_of_memory(error: BaseException) -> None:
     """For code that would call a file damaged. Raises: MemoryError if memory was too small."""
     if lacks_memory(error):

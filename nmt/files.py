@@ -22,7 +22,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from nmt.errors import DataError, NmtWarning, pass_on_lack_of_memory
+from nmt.errors import DataError, NmtWarning, in_one_line, pass_on_lack_of_memory
 
 ABANDONED_SECONDS = 60  # a temporary file without a change for so long is of a killed process
 LOCK_FILE = "lock"  # held in a temporary folder by its process
@@ -216,7 +216,7 @@ def explain_read_errors(path: Path, advice: str = "") -> Iterator[None]:
         raise DataError(f"{path}: is a folder, not a file") from None
     except OSError as error:
         pass_on_lack_of_memory(error)
-        reason = " ".join(str(error.strerror or error).split())
+        reason = in_one_line(error.strerror or error)
         raise DataError(f"{path}: cannot be read ({reason}){advice}") from None
 
 
@@ -308,15 +308,6 @@ def is_as_written(path: Path) -> bool:
     """
     with explain_read_errors(path):
         return sha256_of(path) in read_checksums(path.parent).get(path.name, [])
-
-
-def refuse_edited(path: Path) -> None:
-    """Raises: DataError if there is a file that is not as nmt wrote it: it may be a user's work."""
-    if path.exists() and not is_as_written(path):
-        raise DataError(
-            f"{path}: is not as nmt wrote it, so it may have lines of yours; rename or delete it, "
-            "then repeat"
-        )
 
 
 def _delete(path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
 from nmt import __version__
-from nmt.errors import DataError
+from nmt.errors import DataError, in_one_line
 
 N_RETRIES = 3
 
@@ -17,8 +17,7 @@ def cache_path(url: str) -> Path:
     from pooch.utils import os_cache
 
     name = PurePosixPath(unquote(urlsplit(url).path)).name or "download"
-    folder: Path = os_cache("nmt")
-    return folder / "downloads" / sha256(url.encode()).hexdigest()[:8] / name
+    return Path(os_cache("nmt"), "downloads", sha256(url.encode()).hexdigest()[:8], name)
 
 
 def fetch(url: str, *, is_hashed: bool = False) -> Path:
@@ -38,9 +37,14 @@ def fetch(url: str, *, is_hashed: bool = False) -> Path:
             "file on disk"
         )
     path = cache_path(url)
-    if path.is_file():
-        return path
-    _check_address(url, is_hashed)
+    if not path.is_file():
+        _check_address(url, is_hashed)
+        _download(url, path, is_hashed)
+    return path
+
+
+def _download(url: str, path: Path, is_hashed: bool) -> None:
+    """Raises: DataError if it fails."""
     import requests
     from pooch.core import create
     from pooch.downloaders import HTTPDownloader
@@ -82,8 +86,7 @@ def fetch(url: str, *, is_hashed: bool = False) -> Path:
     except requests.ConnectionError:
         raise failure("no connection") from None
     except (OSError, ValueError) as error:  # also all other errors of requests
-        raise failure(" ".join(str(error).split())) from None
-    return path
+        raise failure(in_one_line(error)) from None
 
 
 def _check_address(url: str, is_hashed: bool) -> None:

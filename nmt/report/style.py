@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from nmt.errors import DataError, NmtError
-from nmt.files import replacing
+from nmt.files import explain_write_errors, replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -94,8 +94,9 @@ def save(figure: "Figure", path: Path, resolution: float, *, expand: bool) -> No
     Raises:
         DataError: the file cannot be written.
     """
-    try:
-        with replacing(path) as temporary, temporary.open("wb") as file:
-            write(figure, file, path.suffix.lower(), resolution, expand=expand)
-    except OSError as error:
-        raise DataError(f"{path}: cannot write the picture ({error.strerror or error})") from None
+    with (
+        explain_write_errors(path),
+        replacing(path) as temporary,
+        temporary.open("wb") as file,
+    ):
+        write(figure, file, path.suffix.lower(), resolution, expand=expand)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal
 
 from nmt.config.parts import TOKENIZERS
 from nmt.config.schema import TokenizerConfig
-from nmt.errors import DataError, pass_on_lack_of_memory
+from nmt.errors import DataError, first_line, in_one_line, pass_on_lack_of_memory
 from nmt.files import MAX_TEXT_BYTES, check_content
 
 Side = Literal["src", "tgt"]
@@ -143,7 +143,7 @@ class Tokenizer(ABC):
 
     def join(self, tokens: Sequence[str]) -> str:
         """Text on one line from any tokens, also from the output of a model."""
-        return _one_line("".join(tokens).replace(SPACE, " "))
+        return " ".join("".join(tokens).replace(SPACE, " ").split())
 
 
 class WordTokenizer(Tokenizer):
@@ -166,9 +166,8 @@ class WordTokenizer(Tokenizer):
         try:
             self.pipeline = spacy.blank(self._rules)
         except ImportError as error:
-            reason = " ".join(str(error).split())
             raise DataError(
-                f"tokenizer.kind: words of language {language}: {reason} (or use "
+                f"tokenizer.kind: words of language {language}: {in_one_line(error)} (or use "
                 "tokenizer.kind=unigram)"
             ) from None
 
@@ -198,7 +197,7 @@ class WordTokenizer(Tokenizer):
         parts = [
             token[1:] if token.startswith(JOINER) else f" {token}" for token in tokens if token
         ]
-        return _one_line("".join(parts))
+        return " ".join("".join(parts).split())
 
 
 class SubwordTokenizer(Tokenizer):
@@ -218,7 +217,7 @@ class SubwordTokenizer(Tokenizer):
         try:
             return _train(texts, config, config.size)
         except RuntimeError as error:
-            reason = _first_line(error)
+            reason = first_line(error)
         if limit := re.search(r"too high \(\d+\).*<= (\d+)", reason):
             return _train(texts, config, int(limit[1]))
         if characters := re.search(r"required_chars. \d+ vs (\d+)", reason):
@@ -254,7 +253,7 @@ class SubwordTokenizer(Tokenizer):
         except (OSError, RuntimeError, UnicodeDecodeError) as error:
             pass_on_lack_of_memory(error)
             raise DataError(
-                f"{model}: not a readable subword model ({_first_line(error)})"
+                f"{model}: not a readable subword model ({first_line(error)})"
             ) from None
         check_content(model, "`nmt prepare` writes it, and each run has a copy")
 
@@ -271,12 +270,10 @@ class SubwordTokenizer(Tokenizer):
 
     def _with_characters(self, text: str, ids: Sequence[int]) -> list[str]:
         """The pieces of a text, where sentencepiece joins neighboring unseen characters to one."""
-        pieces, unknown = self.model.encode(text, out_type=str), self.model.unk_id()
-        return [
-            token
-            for piece, index in zip(pieces, ids, strict=True)
-            for token in (piece if index == unknown else [piece])
-        ]
+        tokens: list[str] = []
+        for piece, index in zip(self.model.encode(text, out_type=str), ids, strict=True):
+            tokens += piece if index == self.model.unk_id() else [piece]
+        return tokens
 
 
 class CharacterTokenizer(Tokenizer):
@@ -329,11 +326,3 @@ def _train(texts: Iterable[str], config: TokenizerConfig, size: int) -> bytes:
         minloglevel=4,
     )
     return model.getvalue()
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0]

@@ -17,7 +17,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from nmt.errors import ConfigError, TrainingError
+from nmt.errors import ConfigError, TrainingError, first_line
 from nmt.training.loop import SINGLE_PROCESS, World
 
 T = TypeVar("T")
@@ -94,7 +94,7 @@ class Processes(World):
                 "out of memory while gradients are exchanged; lower training.batch.size"
             ) from None
         except RuntimeError as error:
-            text = _first_line(error)
+            text = first_line(error)[:200]
             if not isinstance(error, dist.DistError) and "gloo" not in text:
                 raise
             raise TrainingError(
@@ -137,7 +137,7 @@ def init_distributed(device: torch.device, timeout: timedelta = DEFAULT_TIMEOUT)
         gloo_group = dist.new_group(backend="gloo", timeout=timeout)
     except (RuntimeError, ValueError) as error:
         raise TrainingError(
-            f"the processes of this training cannot connect ({_first_line(error)})"
+            f"the processes of this training cannot connect ({first_line(error)[:200]})"
         ) from None
     try:
         tensor_group = dist.group.WORLD if backend == "nccl" else gloo_group
@@ -155,7 +155,8 @@ def local_gpu(device: torch.device) -> torch.device:
     """
     if device.type != "cuda":
         return device
-    index, n_gpus = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
+    index = int(os.environ.get("LOCAL_RANK", "0"))
+    n_gpus = torch.cuda.device_count()
     if index >= n_gpus:
         raise ConfigError(
             f"process {index + 1} of this machine has no GPU: the machine has {n_gpus}; start one "
@@ -163,7 +164,3 @@ def local_gpu(device: torch.device) -> torch.device:
         )
     torch.cuda.set_device(index)
     return torch.device("cuda", index)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0][:200]

@@ -184,7 +184,7 @@ def test_nothing_to_draw(tmp_path: Path, events: list[Event]) -> None:
             "{path}: not a picture format; use a name that ends in .png, .svg, .pdf",
         ),
         ("nowhere/a.png", DataError, "{path}: the folder {path.parent} does not exist"),
-        ("folder.png", DataError, "{path}: cannot write the picture"),
+        ("folder.png", DataError, "{path}: cannot be written"),
     ],
 )
 def test_where_it_cannot_be_written(

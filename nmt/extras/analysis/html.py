@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from nmt.commands.options import to_json
 from nmt.decoding.translation import Translation
-from nmt.errors import DataError
 from nmt.evaluation.results import TOKENIZED_WARNING
 from nmt.evaluation.scores import score_table
 from nmt.extras.analysis.results import Analysis
-from nmt.files import write_text
+from nmt.files import explain_write_errors, write_text
 from nmt.report import curves
 from nmt.report.table import Table
 from nmt.run.folder import CURVES_FILE, JOURNAL_FILE, load_run_config
@@ -45,7 +44,8 @@ def write_report(analysis: Analysis, folder: Path, members: Sequence[Path] = ())
     Raises:
         DataError: the page cannot be written.
     """
-    evaluation, sections = analysis.evaluation, []
+    evaluation = analysis.evaluation
+    sections = []
     for heading, scores, texts in (
         ("Scores", evaluation.scores, [evaluation.subject, *analysis.remarks]),
         ("Scores ignoring case", evaluation.lowercase_scores, []),
@@ -61,11 +61,9 @@ def write_report(analysis: Analysis, folder: Path, members: Sequence[Path] = ())
     facts = f'<div class="scroll"><pre>{escape(to_json(evaluation.facts))}</pre></div>'
     sections.append(("Origin of these results", facts))
     path = folder / "index.html"
-    try:
+    with explain_write_errors(path):
         folder.mkdir(parents=True, exist_ok=True)
         write_text(path, page(f"Evaluation of {evaluation.subject.split(',')[0]}", sections))
-    except OSError as error:
-        raise DataError(f"{path}: cannot write the page ({error.strerror or error})") from None
 
 
 def _training_section(run: Path) -> list[tuple[str, str]]:

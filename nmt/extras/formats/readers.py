@@ -11,7 +11,7 @@ from typing import Any
 
 from nmt.config.schema import SourceConfig
 from nmt.data.formats import BAD_RECORD, Files, Languages, NoPairError, PairSource, RawRow
-from nmt.errors import DataError
+from nmt.errors import DataError, in_one_line
 from nmt.files import explain_read_errors
 from nmt.lines import MAX_LINE_BYTES, ignore_progress, read_blocks, read_raw_lines
 from nmt.texts.patterns import PATTERNS
@@ -134,8 +134,7 @@ class JsonLinesSource(PairSource):
         try:
             record = json.loads(text)
         except (ValueError, RecursionError) as error:
-            reason = " ".join(str(error).split())
-            raise NoPairError(BAD_RECORD, f"is not JSON ({reason})") from None
+            raise NoPairError(BAD_RECORD, f"is not JSON ({in_one_line(error)})") from None
         return _text_under(self.keys[0], record), _text_under(self.keys[1], record)
 
 
@@ -156,10 +155,9 @@ class JsonArraySource(JsonLinesSource):
         try:
             records = json.loads(content)
         except (ValueError, RecursionError) as error:
-            reason = " ".join(str(error).split())
             raise DataError(
-                f"{self.path}: begins as a JSON array, but is none ({reason}); in a file of JSON "
-                "lines, each has an object"
+                f"{self.path}: begins as a JSON array, but is none ({in_one_line(error)}); in a "
+                "file of JSON lines, each has an object"
             ) from None
         for record in records:
             yield (json.dumps(record).encode(),)
@@ -234,9 +232,8 @@ def _parquet_file(path: Path) -> Iterator[Any]:
             with parquet.ParquetFile(path) as file:
                 yield file
         except (ValueError, NotImplementedError) as error:
-            reason = " ".join(str(error).split())[:200]
             raise DataError(
-                f"{path}: is truncated, damaged or no Parquet file ({reason})"
+                f"{path}: is truncated, damaged or no Parquet file ({in_one_line(error)[:200]})"
             ) from None
 
 

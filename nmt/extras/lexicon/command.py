@@ -17,9 +17,9 @@ from nmt.config.schema import BatchConfig
 from nmt.data.batches import plan_batches, read_batches
 from nmt.data.corpus import Corpus
 from nmt.device import set_up_device
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, DataError
 from nmt.extras.lexicon.lexicon import LEXICON_FILE, Entry, Lexicon
-from nmt.files import explain_write_errors, refuse_edited
+from nmt.files import explain_write_errors, is_as_written
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.folder import (
     check_same_data,
@@ -63,7 +63,11 @@ def command(
     """
     folder, start_time = find_run(folder), time.monotonic()
     path = folder / LEXICON_FILE
-    refuse_edited(path)
+    if path.exists() and not is_as_written(path):
+        raise DataError(
+            f"{path}: is not as nmt wrote it, so it may have lines of yours; rename or delete it, "
+            "then repeat"
+        )
     config = load_run_config(folder)
     if config.model.attention.score == "none" and not aligner:
         raise ConfigError(

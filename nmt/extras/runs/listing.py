@@ -13,7 +13,7 @@ import typer
 from nmt.commands.options import JsonOption, to_json
 from nmt.config.parts import TOKENIZERS
 from nmt.data.manifest import MANIFEST, is_location_key
-from nmt.errors import DataError, NmtError, printable
+from nmt.errors import DataError, NmtError, in_one_line, printable
 from nmt.extras.runs.inspect import read_facts
 from nmt.report.table import Table, TableCell
 from nmt.run.folder import JOURNAL_FILE, RUNS_FOLDER, holds_run
@@ -130,7 +130,7 @@ def _row_of(folder: Path) -> dict[str, Any]:
     try:
         config, facts = read_facts(folder)
     except NmtError as error:
-        return {"run": str(folder), "problem": " ".join(str(error).split())}
+        return {"run": str(folder), "problem": in_one_line(error)}
     best, last = facts["best"] or facts["last"], facts["last"] or facts["best"]
     of_best = [event for event in facts["validations"] if best and event["step"] == best["step"]]
     validation = (of_best[:1] or facts["validations"][-1:] or [{}])[0]

@@ -20,7 +20,7 @@ from nmt import __version__
 from nmt.commands.options import RunArgument
 from nmt.data.manifest import MANIFEST
 from nmt.errors import CheckpointError, NmtError
-from nmt.files import CHECKSUMS_FILE, replacing
+from nmt.files import CHECKSUMS_FILE, explain_write_errors, replacing
 from nmt.run.checkpoint import CHECKPOINT_NAME, MODEL_FILE, step_of
 from nmt.run.folder import (
     CARD_FILE,
@@ -94,7 +94,7 @@ def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:
     """Write the bundle of a run with one of its checkpoints, whole or not at all.
 
     Raises:
-        CheckpointError: `path` is a folder, or cannot be written.
+        CheckpointError: `path` is a folder. DataError: it cannot be written.
     """
     if path.is_dir():
         raise CheckpointError(f"{path}: is a folder; name a file with -o")
@@ -102,8 +102,8 @@ def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:
         INFO_FILE: json.dumps(describe(checkpoint.name), indent=2).encode(),
         BEST_FILE: json.dumps(pointer_to(checkpoint.name), indent=2).encode(),
     }
-    try:
-        neighbors = [*run.glob(NEIGHBORS_FILE), *run.glob(KEYS_FILE)] if uses_neighbors(run) else []
+    neighbors = [*run.glob(NEIGHBORS_FILE), *run.glob(KEYS_FILE)] if uses_neighbors(run) else []
+    with explain_write_errors(path):
         for file in (*run_files(run), *neighbors):
             members[file.relative_to(run).as_posix()] = file.read_bytes()
         for file in (checkpoint / name for name in CHECKPOINT_FILES):
@@ -117,8 +117,6 @@ def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:
                     member.compress_type = zipfile.ZIP_DEFLATED
                 member.external_attr = 0o644 << 16
                 archive.writestr(member, content)
-    except OSError as error:
-        raise CheckpointError(f"{path}: cannot be written ({error.strerror or error})") from None
 
 
 def describe(checkpoint: str) -> dict[str, Any]:

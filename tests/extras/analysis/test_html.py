@@ -182,7 +182,7 @@ def test_a_file_of_translations_has_a_page_too_and_a_failure_leaves_other_files(
     assert "Ja, &lt;i&gt;gut&lt;/i&gt;." in text
     assert "i" not in Reading(text).tags
     failed = nmt(*words, hypotheses)
-    error = f"nmt: {hypotheses / 'index.html'}: cannot write the page (File exists)\n"
+    error = f"nmt: {hypotheses / 'index.html'}: cannot be written (File exists)\n"
     assert (failed.status, failed.err) == (1, error)
     assert hypotheses.read_text(encoding="utf-8") == "Ja, <i>gut</i>.\n"
 
