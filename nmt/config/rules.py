@@ -25,7 +25,6 @@ from nmt.config.schema import (
     PATTERN_TEXTS,
     Config,
     DataConfig,
-    DecodingConfig,
     ModelConfig,
     SourceConfig,
 )
@@ -38,20 +37,21 @@ def check_rules(config: Config) -> list[Problem]:
     """A problem for each rule that the configuration breaks."""
     rules = chain(
         _data_rules(config),
+        _bridge_rules(config.model),
         _model_rules(config.model),
         _attention_rules(config.model),
         _vocabulary_rules(config),
+        _lexicon_rules(config),
         _training_rules(config),
         _decoding_rules(config),
     )
-    problems = [
-        Problem(tuple(keys.split(", ")), text) for is_broken, keys, text in rules if is_broken
-    ]
+    problems = [Problem(tuple(keys.split(", ")), text) for broken, keys, text in rules if broken]
     return [*problems, *chain.from_iterable(rules(config) for rules in hooks("rules", config))]
 
 
 def _data_rules(config: Config) -> Iterator[Rule]:
-    data, kind = config.data, config.tokenizer.kind
+    data = config.data
+    kind = config.tokenizer.kind
     yield (
         data.src_language == data.tgt_language,
         "data.direction",
@@ -104,37 +104,32 @@ def _mixture_rules(data: DataConfig) -> Iterator[Rule]:
     )
     if data.sources is None:
         return
-    sources = data.sources
     yield (
         data.source != SourceConfig(),
         "data.source, data.sources",
         "both are set; move data.source into data.sources, under a name",
     )
-    yield not sources, "data.sources", "is empty; name at least one source"
+    yield not data.sources, "data.sources", "is empty; name at least one source"
     yield (
-        split_source is not None and split_source not in sources,
+        split_source is not None and split_source not in data.sources,
         "data.split.source",
-        f"{split_source} is not in data.sources: {', '.join(sources)}",
+        f"{split_source} is not in data.sources: {', '.join(data.sources)}",
     )
     yield (
         split_source is not None and data.dev is not None,
         "data.split.source, data.dev",
         "data.dev and data.test have files of their own; remove data.split.source",
     )
-    shares = [source.share for source in sources.values() if source.share is not None]
-    total, has_all = sum(shares), len(shares) == len(sources)
+    shares = [source.share for source in data.sources.values() if source.share is not None]
+    total, has_all = sum(shares), len(shares) == len(data.sources)
     needed = "1" if has_all else "less than 1, as a source without a share takes the rest"
     yield (
         shares and (abs(total - 1) > 1e-6 if has_all else total >= 1),
         "data.sources",
         f"the shares add up to {total:g}, but must add up to {needed}",
     )
-    wrong_name = next((name for name in sources if not re.match(NAME_PATTERN, name)), None)
-    yield (
-        wrong_name is not None,
-        "data.sources",
-        f"{wrong_name!r} is not {PATTERN_TEXTS[NAME_PATTERN]}",
-    )
+    wrong = next((name for name in data.sources if not re.match(NAME_PATTERN, name)), None)
+    yield wrong is not None, "data.sources", f"{wrong!r} is not {PATTERN_TEXTS[NAME_PATTERN]}"
 
 
 def _source_rules(key: str, source: SourceConfig, languages: set[str]) -> Iterator[Rule]:
@@ -146,11 +141,7 @@ def _source_rules(key: str, source: SourceConfig, languages: set[str]) -> Iterat
         f"{key}.files, {key}.format",
         f"only format {choices(having(FORMATS, 'files'))} reads `files`; give `path` or `url`",
     )
-    yield (
-        source.path is None and source.url is None,
-        f"{key}.path",
-        f"must be given (or {key}.url)",
-    )
+    yield source.path is None and source.url is None, f"{key}.path", f"must be given (or {key}.url)"
     yield source.path == [], f"{key}.path", "the list names no file"
     yield (
         isinstance(source.path, list) and source.sha256 is not None,
@@ -211,7 +202,7 @@ def _column_rules(key: str, source: SourceConfig, languages: set[str]) -> Iterat
     )
 
 
-def _model_rules(model: ModelConfig) -> Iterator[Rule]:
+def _bridge_rules(model: ModelConfig) -> Iterator[Rule]:
     encoder, decoder = model.encoder, model.decoder
     copies = BRIDGES[model.bridge].trait("copies")
     yield (
@@ -236,7 +227,11 @@ def _model_rules(model: ModelConfig) -> Iterator[Rule]:
         "model.bridge, model.encoder.bidirectional",
         "backward needs a bidirectional encoder; or use dense or copy",
     )
-    for name, stack in (("encoder", encoder), ("decoder", decoder)):
+
+
+def _model_rules(model: ModelConfig) -> Iterator[Rule]:
+    decoder = model.decoder
+    for name, stack in (("encoder", model.encoder), ("decoder", decoder)):
         yield (
             stack.residual and stack.layers == 1,
             f"model.{name}.residual, model.{name}.layers",
@@ -321,7 +316,7 @@ def _attention_rules(model: ModelConfig) -> Iterator[Rule]:
 
 
 def _vocabulary_rules(config: Config) -> Iterator[Rule]:
-    model, kind, cutoffs = config.model, config.tokenizer.kind, config.model.cutoffs
+    model, cutoffs = config.model, config.model.cutoffs
     adaptive = OUTPUTS[model.output].trait("partial")
     yield (
         model.tie_embeddings == "all" and not config.vocabulary.joint,
@@ -359,13 +354,18 @@ def _vocabulary_rules(config: Config) -> Iterator[Rule]:
         "model.cutoffs",
         "must be positive numbers in increasing order",
     )
+
+
+def _lexicon_rules(config: Config) -> Iterator[Rule]:
+    model = config.model
+    kind = config.tokenizer.kind
     yield (
         model.lexical_bias and model.attention.score == "none",
         "model.lexical_bias, model.attention.score",
         "a lexical bias needs attention, but the score is none",
     )
     yield (
-        model.lexical_bias and adaptive,
+        model.lexical_bias and OUTPUTS[model.output].trait("partial"),
         "model.lexical_bias, model.output",
         "a lexical bias needs the logits of all words, which adaptive avoids; use softmax",
     )
@@ -438,7 +438,7 @@ def _decoding_rules(config: Config) -> Iterator[Rule]:
     )
     is_tempered = METHODS[decoding.method].trait("tempered")
     for key in ("temperature", "top_k", "top_p", "epsilon"):
-        is_set = getattr(decoding, key) != DecodingConfig.model_fields[key].default
+        is_set = getattr(decoding, key) != type(decoding).model_fields[key].default
         yield (
             is_set and decoding.search == "beam" and not (key == "temperature" and is_tempered),
             f"decoding.{key}, decoding.{decoding.search_key}",

@@ -637,8 +637,7 @@ class DecodingConfig(Section):
     @property
     def search_key(self) -> str:
         """The key that names the search."""
-        key: str = METHODS[self.method].trait("search") or "method"
-        return key
+        return str(METHODS[self.method].trait("search") or "method")
 
     @property
     def search(self) -> SearchName:

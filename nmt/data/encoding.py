@@ -18,10 +18,13 @@ import numpy as np
 from nmt.config.parts import TOKENIZERS
 from nmt.config.schema import Config, TokenizerConfig
 from nmt.data.corpus import BLOCK_SENTENCES, Ids, SequencesWriter
+from nmt.data.manifest import load_manifest
 from nmt.data.reading import CHUNK_ROWS, Pair
 from nmt.data.workers import Workers, chunked
+from nmt.errors import DataError
+from nmt.files import check_content, explain_read_errors
 from nmt.lines import read_lines
-from nmt.text.tokenizers import SIDES, Side, load_tokenizer
+from nmt.text.tokenizers import SIDES, Side, load_tokenizer, model_path
 from nmt.text.vocabulary import UNK, Vocabulary
 
 # All that a worker needs to load the tokenizer of one side: the arguments of `load_tokenizer`.
@@ -116,6 +119,41 @@ def tokenize(
                 file.write(tables[side].numbers(chunk, count=count).tobytes())
                 sides[side].lengths.append(chunk.lengths)
             advance(len(chunks[0].lengths))
+
+
+def copy_like(config: Config, like: Path, folder: Path) -> dict[Side, Vocabulary]:
+    """The vocabularies of `like`; its subword models are copied to `folder`.
+
+    Raises:
+        DataError: `like` lacks a file, a file is damaged, or they were made with other settings.
+    """
+    like_config = load_manifest(like)["config"]
+    this_config = config.to_dict()
+    is_opposite = like_config["data"]["direction"] == config.data.opposite_direction
+    for section, key in (
+        ("data", "direction"),  # it may also be the opposite one
+        ("tokenizer", "kind"),
+        ("tokenizer", "lowercase"),
+        ("vocabulary", "joint"),
+    ):
+        expected = like_config[section].get(key)
+        actual = this_config[section][key]
+        if actual != expected and not (key == "direction" and is_opposite):
+            raise DataError(
+                f"vocabulary.like: {like} was prepared with {section}.{key} {expected}, but this "
+                f"configuration has {actual}; set it to {expected}"
+            )
+    advice = "set vocabulary.like to a complete run or prepared folder"
+    vocabularies: dict[Side, Vocabulary] = {}
+    for side, like_side in zip(SIDES, reversed(SIDES) if is_opposite else SIDES, strict=True):
+        vocabularies[side] = Vocabulary.load(like / f"{like_side}.vocab.txt")
+        if TOKENIZERS[config.tokenizer.kind].trait("learned"):
+            path = model_path(like, like_side)
+            with explain_read_errors(path, f"; {advice}"):
+                check_content(path, advice)
+                model = path.read_bytes()
+            model_path(folder, side).write_bytes(model)
+    return vocabularies
 
 
 def build_vocabularies(

@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
 from nmt.bars import progress_bar
 from nmt.config.parts import TOKENIZERS
@@ -16,7 +17,6 @@ from nmt.data import checks, encoding, splitting
 from nmt.data.corpus import SPLITS
 from nmt.data.encoding import TokenizedSide, TokenizerPlan, TokenTable
 from nmt.data.formats import Files, open_source
-from nmt.data.manifest import load_manifest
 from nmt.data.reading import (
     BEYOND_MAX_PAIRS,
     DROP_REASONS,
@@ -34,13 +34,9 @@ from nmt.data.reading import (
 from nmt.data.splitting import Mask
 from nmt.data.workers import Workers
 from nmt.errors import DataError
-from nmt.files import check_content, explain_read_errors
 from nmt.lines import write_lines
 from nmt.text.tokenizers import REPAIRS, SIDES, Side, model_path
 from nmt.text.vocabulary import SPECIALS, Vocabulary
-
-if TYPE_CHECKING:
-    from tqdm import tqdm
 
 
 @dataclass(frozen=True)
@@ -63,6 +59,14 @@ class Job:
     @property
     def scratch(self) -> Path:
         return self.folder / "scratch"
+
+    @property
+    def tokenizers(self) -> dict[Side, TokenizerPlan]:
+        languages = self.config.data.direction.split("-")
+        return {
+            side: (self.config.tokenizer, language, side, self.folder)
+            for side, language in zip(SIDES, languages, strict=True)
+        }
 
     def bar(self, label: str, total: int, unit: str = " pairs") -> "tqdm[Any]":
         """A bar of the progress of a step."""
@@ -89,8 +93,9 @@ def run_pipeline(job: Job) -> dict[str, Any]:
     Raises:
         DataError: the input cannot be used.
     """
-    config, like = job.config, job.config.vocabulary.like
-    given_vocabularies = None if like is None else _copy_like(config, like, job.folder)
+    config = job.config
+    like = config.vocabulary.like
+    given_vocabularies = None if like is None else encoding.copy_like(config, like, job.folder)
     job.scratch.mkdir()
     pairs, sources, held_out = _read_sources(job)
     total = Tally()
@@ -101,21 +106,10 @@ def run_pipeline(job: Job) -> dict[str, Any]:
         _write_texts(splits[name].stream(), job.folder, name)
     if like is None and TOKENIZERS[config.tokenizer.kind].trait("learned"):
         _learn_tokenizers(job, splits["train"])
-    tokenizers: dict[Side, TokenizerPlan] = {
-        side: (config.tokenizer, language, side, job.folder)
-        for side, language in zip(SIDES, config.data.direction.split("-"), strict=True)
-    }
-    token_counts, vocabulary = _encode(job, splits, tokenizers, given_vocabularies)
-    signatures, ceiling = _tokenizer_ceiling(job, splits["dev"], tokenizers)
+    token_counts, vocabulary = _encode(job, splits, given_vocabularies)
+    signatures, ceiling = _tokenizer_ceiling(job, splits["dev"])
     shutil.rmtree(job.scratch)
-    repaired = sum((source.tally.repaired for source in held_out.values()), total.repaired)
-    counts: dict[str, Any] = {
-        "read": total.read,
-        "kept": int(np.count_nonzero(is_kept)),
-        "dropped": {reason: total.dropped[reason] for reason in DROP_REASONS},
-        "repaired": {repair: repaired[repair] for repair in REPAIRS},
-        "unreadable_lines": total.lines,
-    }
+    counts = _counts(total, held_out.values(), is_kept)
     if config.data.sources is not None:
         counts["sources"] = _count_by_source(sources, splits, is_kept)
     return {
@@ -131,43 +125,35 @@ def run_pipeline(job: Job) -> dict[str, Any]:
     }
 
 
+def _counts(total: Tally, held_out: Iterable[Source], is_kept: Mask) -> dict[str, Any]:
+    repaired = sum((source.tally.repaired for source in held_out), total.repaired)
+    return {
+        "read": total.read,
+        "kept": int(np.count_nonzero(is_kept)),
+        "dropped": {reason: total.dropped[reason] for reason in DROP_REASONS},
+        "repaired": {repair: repaired[repair] for repair in REPAIRS},
+        "unreadable_lines": total.lines,
+    }
+
+
 def _read_sources(job: Job) -> tuple[Pairs, list[Source], dict[str, Source]]:
     """All training pairs; their sources, in the same order; dev and test if they have own files."""
     data = job.config.data
-    languages = (data.src_language, data.tgt_language)
     paths = {
         key: [path for paths in files.values() for path in paths]
         for key, files in job.files.items()
     }
     n_bytes = sum(path.stat().st_size for path in chain.from_iterable(paths.values()))
+    pairs = Pairs(job.scratch / "source.tsv")
     with job.bar("read", n_bytes, "B") as bar:
-
-        def read(
-            key: str, config: SourceConfig, cleaning: CleaningConfig | None, output: Pairs
-        ) -> Source:
-            start, opened = len(output), open_source(config, job.files[key], languages)
-            tally = read_pairs(
-                opened,
-                cleaning,
-                job.workers,
-                output,
-                bar.update,
-                languages=languages,
-                target_first=data.split.direction == data.opposite_direction,
-            )
-            form = " or ".join(dict.fromkeys(source.expected for source in opened))
-            name, part = key.removeprefix("sources."), slice(start, len(output))
-            texts = chain.from_iterable(pair for source in opened for pair in source.held_out())
-            keys = b"".join(splitting.fingerprint(splitting.sentence_key(text)) for text in texts)
-            held_out = np.frombuffer(keys, "<u8").reshape(-1, 2)
-            return Source(name, output, part, tally, form, held_out)
-
-        pairs = Pairs(job.scratch / "source.tsv")
         sources = [
-            read(key, config, data.cleaning, pairs) for key, config in data.training_sources.items()
+            _read_source(job, key, config, data.cleaning, pairs, bar.update)
+            for key, config in data.training_sources.items()
         ]
         held_out = {
-            name: read(name, config, None, Pairs(job.scratch / f"{name}.tsv"))
+            name: _read_source(
+                job, name, config, None, Pairs(job.scratch / f"{name}.tsv"), bar.update
+            )
             for name, config in {"dev": data.dev, "test": data.test}.items()
             if config is not None
         }
@@ -184,6 +170,36 @@ def _read_sources(job: Job) -> tuple[Pairs, list[Source], dict[str, Source]]:
         }
         checks.check_held_out(names, {"source": pairs.fingerprints, **sets}, without)
     return pairs, sources, held_out
+
+
+def _read_source(
+    job: Job,
+    key: str,
+    config: SourceConfig,
+    cleaning: CleaningConfig | None,
+    output: Pairs,
+    advance: Callable[[int], object],
+) -> Source:
+    """Append the pairs of a source to `output`; see `read_pairs`."""
+    data = job.config.data
+    languages = (data.src_language, data.tgt_language)
+    opened = open_source(config, job.files[key], languages)
+    start = len(output)
+    tally = read_pairs(
+        opened,
+        cleaning,
+        job.workers,
+        output,
+        advance,
+        languages=languages,
+        target_first=data.split.direction == data.opposite_direction,
+    )
+    part = slice(start, len(output))
+    form = " or ".join(dict.fromkeys(source.expected for source in opened))
+    texts = chain.from_iterable(pair for source in opened for pair in source.held_out())
+    keys = b"".join(splitting.fingerprint(splitting.sentence_key(text)) for text in texts)
+    held_out = np.frombuffer(keys, "<u8").reshape(-1, 2)
+    return Source(key.removeprefix("sources."), output, part, tally, form, held_out)
 
 
 def _make_splits(
@@ -302,39 +318,6 @@ def _write_texts(pairs: Iterable[Pair], folder: Path, name: str) -> dict[Side, P
     return paths
 
 
-def _copy_like(config: Config, like: Path, folder: Path) -> dict[Side, Vocabulary]:
-    """The vocabularies of `like`; its subword models are copied to `folder`.
-
-    Raises:
-        DataError: `like` lacks a file, a file is damaged, or they were made with other settings.
-    """
-    like_config, this_config = load_manifest(like)["config"], config.to_dict()
-    is_opposite = like_config["data"]["direction"] == config.data.opposite_direction
-    for section, key in (
-        ("data", "direction"),  # it may also be the opposite one
-        ("tokenizer", "kind"),
-        ("tokenizer", "lowercase"),
-        ("vocabulary", "joint"),
-    ):
-        expected, actual = like_config[section].get(key), this_config[section][key]
-        if actual != expected and not (key == "direction" and is_opposite):
-            raise DataError(
-                f"vocabulary.like: {like} was prepared with {section}.{key} {expected}, but this "
-                f"configuration has {actual}; set it to {expected}"
-            )
-    advice = "set vocabulary.like to a complete run or prepared folder"
-    vocabularies: dict[Side, Vocabulary] = {}
-    for side, like_side in zip(SIDES, reversed(SIDES) if is_opposite else SIDES, strict=True):
-        vocabularies[side] = Vocabulary.load(like / f"{like_side}.vocab.txt")
-        if TOKENIZERS[config.tokenizer.kind].trait("learned"):
-            path = model_path(like, like_side)
-            with explain_read_errors(path, f"; {advice}"):
-                check_content(path, advice)
-                model = path.read_bytes()
-            model_path(folder, side).write_bytes(model)
-    return vocabularies
-
-
 def _learn_tokenizers(job: Job, train: Split) -> None:
     config = job.config
     fingerprints = train.fingerprints("pair")
@@ -359,7 +342,6 @@ def _learn_tokenizers(job: Job, train: Split) -> None:
 def _encode(
     job: Job,
     splits: dict[str, Split],
-    tokenizers: dict[Side, TokenizerPlan],
     given_vocabularies: dict[Side, Vocabulary] | None,
 ) -> tuple[dict[str, dict[str, Any]], dict[Side, dict[str, Any]]]:
     """Tokenize, count tokens, write vocabularies and ids.
@@ -379,7 +361,7 @@ def _encode(
                 splits[name].stream(),
                 tokenized[name],
                 tables,
-                tokenizers,
+                job.tokenizers,
                 job.workers,
                 bar.update,
                 count=name == "train",
@@ -398,8 +380,8 @@ def _encode(
                 )
                 for name in SPLITS
             }
-            size, n_tokens = len(vocabularies[side]), tokenized["dev"][side].counts["tokens"]
-            coverage = known["dev"] / max(1, n_tokens)
+            size = len(vocabularies[side])
+            coverage = known["dev"] / max(1, tokenized["dev"][side].counts["tokens"])
             figures[side] = {"size": size, "coverage": coverage}
             if given_vocabularies is not None and job.config.vocabulary.extend:
                 figures[side]["new"] = size - len(given_vocabularies[side])
@@ -410,15 +392,13 @@ def _encode(
     }, figures
 
 
-def _tokenizer_ceiling(
-    job: Job, dev: Split, tokenizers: dict[Side, TokenizerPlan]
-) -> tuple[dict[Side, str], dict[str, Any]]:
+def _tokenizer_ceiling(job: Job, dev: Split) -> tuple[dict[Side, str], dict[str, Any]]:
     """The signatures of the tokenizers, and the score of `join(split(reference))` on dev."""
     references = [tgt for _, tgt in islice(dev.stream(), 20_000)]
     texts: dict[Side, list[str]] = {"src": [], "tgt": references}
     results = {
-        side: job.workers.submit(encoding.detokenize, tokenizers[side], texts[side]).result()
-        for side in SIDES
+        side: job.workers.submit(encoding.detokenize, plan, texts[side]).result()
+        for side, plan in job.tokenizers.items()
     }
     signatures = {side: signature for side, (signature, _) in results.items()}
     return signatures, job.score(results["tgt"][1], references)

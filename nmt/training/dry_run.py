@@ -45,7 +45,7 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     part = next(divide_epoch(len(corpus), seed=config.seed, epoch=0)).select(corpus)
     n_parts = len(corpus) / len(part)
     trial = choose_precision(_build(part, config, torch_device))
-    config, training = trial.config, trial.config.training
+    config = trial.config
     size_lines: list[str] = []
     if torch_device.type == "cuda":
         size, fitting = find_batch_size(_build(part, config, torch_device))
@@ -55,32 +55,20 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
         )
         torch.cuda.reset_peak_memory_stats(torch_device)
     notes = [origin.text for origin in first_weights(trial.model, config)]
-    lengths, n_shards = (part.src.lengths, part.tgt.lengths), training.accumulate
-    plan = plan_batches(*lengths, training.batch, key=(config.seed, 0), n_shards=n_shards)
-    n_positions = np.array(
-        [len(pairs) * sum(int(side[pairs].max()) + 1 for side in lengths) for pairs in plan]
-    )
-    loss = Loss(trial.model.train(), training)
-
-    def time_batch(index: int) -> float:
-        start_time = time.perf_counter()
-        shards = [pairs for pairs in shard(plan[index], n_shards) if len(pairs)]
-        train_step(loss, trial, _update(trial, shards), training.learning_rate.peak)
-        return time.perf_counter() - start_time
-
-    seconds = estimate_epoch(n_positions, time_batch) * n_parts
+    n_part_batches, part_seconds = time_part(trial)
+    seconds = part_seconds * n_parts
+    n_batches = round(n_part_batches * n_parts)
     peak = peak_memory()
     if torch_device.type == "cuda":
         peak = torch.cuda.max_memory_allocated(torch_device)
     memory = "" if peak is None else f"; peak memory about {peak / 1e6:,.0f} MB"
-    n_batches = round(len(plan) * n_parts)
     n_updates = _count_updates(config, n_batches, seconds / n_batches)
     counts, total = parameters_by_part(trial.model)
     lines = [
         *(f"{name:<16}{count:>12,} parameters" for name, count in counts.items()),
         f"{'total':<16}{total:>12,} parameters",
         *size_lines,
-        f"precision       {describe_precision(training.precision, trial.rates)}",
+        f"precision       {describe_precision(config.training.precision, trial.rates)}",
         *notes,
         *_draw_schedules(config, n_updates),
         f"{len(corpus):,} pairs, {n_batches:,} batches per epoch; the run folder would be "
@@ -93,6 +81,27 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
 
 def _build(corpus: Corpus, config: Config, device: torch.device) -> Training:
     return Training.of(build_model(config.prepared_folder, config).to(device), corpus, config)
+
+
+def time_part(trial: Training) -> tuple[int, float]:
+    """How many batches the pairs of a training have, and the estimated seconds of one pass."""
+    config = trial.config.training
+    lengths = trial.corpus.src.lengths, trial.corpus.tgt.lengths
+    plan = plan_batches(
+        *lengths, config.batch, key=(trial.config.seed, 0), n_shards=config.accumulate
+    )
+    n_positions = np.array(
+        [len(pairs) * sum(int(side[pairs].max()) + 1 for side in lengths) for pairs in plan]
+    )
+    loss = Loss(trial.model.train(), config)
+
+    def time_batch(index: int) -> float:
+        start_time = time.perf_counter()
+        shards = [pairs for pairs in shard(plan[index], config.accumulate) if len(pairs)]
+        train_step(loss, trial, _update(trial, shards), config.learning_rate.peak)
+        return time.perf_counter() - start_time
+
+    return len(plan), estimate_epoch(n_positions, time_batch)
 
 
 def estimate_epoch(n_positions: NDArray[np.int64], time_batch: Callable[[int], float]) -> float:
@@ -123,10 +132,12 @@ def find_batch_size(training: Training) -> tuple[int, int]:
 
     The size doubles until the memory overflows, or one batch holds all pairs; then bisection.
     """
-    config, corpus = training.config, training.corpus
+    config = training.config
+    corpus = training.corpus
     loss = Loss(training.model.train(), config.training)
     smallest = int(corpus.tgt.lengths.max()) + 1  # the longest sentence needs it alone
-    size, fitting, overflowing = smallest, 0, 0
+    size = smallest
+    fitting = overflowing = 0
     while not overflowing or overflowing - fitting > fitting // SIZE_STEPS:
         batch_config = config.training.batch.model_copy(update={"unit": "tokens", "size": size})
         plan = plan_batches(
