@@ -46,18 +46,14 @@ class System:
         return [run for run, _ in self.members]
 
     @property
-    def direction(self) -> str:
-        """Source and target language, such as en-de."""
-        return self.config.data.direction
-
-    @property
     def file_name(self) -> str:
         """The name, without the split and the suffix, for files with its translations.
 
         It has a hash of the members, if there are several, and of the overrides other than the
         beam, if there are any.
         """
-        start, weights = self.members[0][1].name, []
+        start = self.members[0][1].name
+        weights = []
         if len(self.members) > 1:
             start = f"ensemble-of-{len(self.members)}"
             weights = [sha256_of(checkpoint / MODEL_FILE) for _, checkpoint in self.members]
@@ -98,11 +94,12 @@ class System:
 
     def facts(self) -> dict[str, Any]:
         """For JSON: decoding options, and hashes of weights, configuration, data and code."""
-        options, sources = self.translator.options, provenance.of_members(self.members)
+        sources = provenance.of_members(self.members)
         for name, path in self.ranking_runs.items():
             with opened(path) as member:
                 of_ranker = provenance.of_members([member])
             sources[name] = {key: of_ranker[key] for key in ("model", "data")}
+        options = self.translator.options
         return {
             "run": str(self.names[0]),
             # of an averaged checkpoint, the step of its last member

@@ -101,7 +101,7 @@ def lock_run(folder: Path) -> Iterator[None]:
         TrainingError: another process trains into it, or the file system refuses the lock file
             beside it.
     """
-    lock = _lock_file(folder)
+    lock = lock_file(folder)
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
         # FileLock would report some of these errors as a lock of another process.
@@ -118,20 +118,8 @@ def lock_run(folder: Path) -> Iterator[None]:
         raise TrainingError(f"{folder}: another training is running in it") from None
 
 
-def is_training(folder: Path) -> bool:
-    path = _lock_file(folder)
-    try:
-        if path.exists():
-            with FileLock(path, blocking=False):
-                pass
-    except Timeout:
-        return True
-    except OSError:  # a lock that this user cannot take
-        return False
-    return False
-
-
-def _lock_file(folder: Path) -> Path:
+def lock_file(folder: Path) -> Path:
+    """The file beside `folder` that the process which trains into it locks."""
     resolved = folder.resolve()  # one lock, however the caller spells the path
     return resolved.parent / f".{resolved.name}.lock"
 

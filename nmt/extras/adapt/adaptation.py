@@ -38,6 +38,7 @@ from nmt.extras.init.proposal import (
     propose_fine_tuning,
 )
 from nmt.files import explain_write_errors, new_folder
+from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import step_of
 from nmt.run.folder import (
     CURVES_FILE,
@@ -51,6 +52,7 @@ from nmt.run.folder import (
     find_checkpoint,
     find_run,
     load_run_config,
+    lock_file,
     lock_run,
     open_checkpoints,
 )
@@ -65,7 +67,11 @@ from nmt.training.start import first_weights
 EVENT = "adaptation"  # of the journal
 MIN_HELD_OUT = 10  # pairs, in dev and test each
 # So that it takes ten minutes of one core at most for configs/tatoeba.yaml.
-PASSES, MAX_STEPS, MAX_DEV, MAX_TEST, MAX_VALIDATED = 10, 800, 500, 1000, 200
+PASSES = 10
+MAX_STEPS = 800
+MAX_DEV = 500  # pairs
+MAX_TEST = 1000
+MAX_VALIDATED = 200
 
 
 @dataclass(frozen=True)
@@ -142,7 +148,7 @@ def _delete(folders: Sequence[Path]) -> None:
     """Delete folders, and the locks that trainings left beside them."""
     for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
-        folder.with_name(f".{folder.name}.lock").unlink(missing_ok=True)
+        lock_file(folder).unlink(missing_ok=True)
 
 
 def find_base(run: Path) -> Path:
@@ -206,10 +212,11 @@ def _inspect(paths: Sequence[Path], parent: Config) -> tuple[dict[str, Any], Mea
 
 
 def _configure(work: Work, general: Path) -> Config:
-    parent, name = load_run_to_fine_tune(work.base, None), work.output.name
-    source, found = _inspect(work.task.memory, parent)
+    task = work.task
+    parent = load_run_to_fine_tune(work.base, None)
+    source, found = _inspect(task.memory, parent)
     values = propose_fine_tuning(
-        name, source, found, str(work.base), parent, general, work.task.mix, PASSES
+        work.output.name, source, found, str(work.base), parent, general, task.mix, PASSES
     )
     split = values["data"]["split"]
     split |= {"dev": min(MAX_DEV, split["dev"]), "test": min(MAX_TEST, split["test"])}
@@ -233,7 +240,8 @@ def _prepare(config: Config, work: Work) -> Config:
         ConfigError: the folder exists, or an interrupted call had other options or pairs.
         DataError: the pairs cannot be used.
     """
-    folder, is_there = config.prepared_folder, config.prepared_folder.exists()
+    folder = config.prepared_folder
+    is_there = folder.exists()
     if is_there and not work.is_begun:
         raise ConfigError(f"{folder}: exists already; name another run with -o")
     if is_there:
@@ -296,52 +304,53 @@ def _choose(config: Config, general: Path, work: Work) -> None:
     Raises:
         NothingGainedError: there is none.
     """
-    task, base, trained, output = work.task, work.base, work.unfinished, work.output
-    device, folders = set_up_device(task.device), {GENERAL: general, MEMORY: config.prepared_folder}
-    checkpoint = open_checkpoints(trained, config).find("last")
+    task = work.task
+    base = work.base
+    device = set_up_device(task.device)
+    checkpoint = open_checkpoints(work.unfinished, config).find("last")
     assert checkpoint is not None  # the training is finished
     before = load_model(base, find_checkpoint(base)).to(device).eval()
-    after = load_model(trained, checkpoint).to(device).eval()
-    start = build_model(trained, config)
+    after = load_model(work.unfinished, checkpoint).to(device).eval()
+    start = build_model(work.unfinished, config)
     first_weights(start, config)
     start = start.to(device)
+    folders = {GENERAL: general, MEMORY: config.prepared_folder}
     dev, test = (Sets.read(folders, split, config) for split in ("dev", "test"))
     base_scores = dev.bleu(dev.translate(before, base))
     task.say(f"dev BLEU of {base}: {_listing(base_scores)}")
 
     def measure_share(share: float) -> Scores:
-        bleu = dev.bleu(dev.translate(between(start, after, share), trained))
+        bleu = dev.bleu(dev.translate(between(start, after, share), work.unfinished))
         task.say(f"{100 * share:g} % of the way to the trained weights: {_listing(bleu)}")
         return bleu
 
     results = search(measure_share, base_scores[GENERAL] - task.max_loss)
     share = best_share(results, base_scores, task.max_loss)
     model = between(start, after, share)
-    changes = test.changes(test.translate(before, base), test.translate(model, trained))
-    step = step_of(checkpoint.name)
-    with explain_write_errors(output), new_folder(output) as folder:
-        create_run(folder, config, config.prepared_folder)
-        (folder / "checkpoints").mkdir()
-        rank = Rank(results[share][MEMORY], 0.0)
-        open_checkpoints(folder, config).add_average(step, model, rank)
-        for name in (JOURNAL_FILE, CURVES_FILE, PROVENANCE_FILE):
-            shutil.copyfile(trained / name, folder / name)
-        Journal(folder / JOURNAL_FILE).write(
-            EVENT,
-            step,
-            base=str(base),
-            share=share,
-            dev=results[share],
-            test=change_table(changes).to_dict(),
-        )
-        try:
-            calibrate(folder, config.prepared_folder, task.device, MAX_AFTER_TRAINING)
-        except NmtError as error:  # few pairs, or what `decoding` needs comes later
-            task.say(f"without confidence in translations: {error}")
+    changes = test.changes(test.translate(before, base), test.translate(model, work.unfinished))
+    facts = {"share": share, "dev": results[share], "test": change_table(changes).to_dict()}
+    _write_run(config, work, model, step_of(checkpoint.name), facts)
     print(change_table(changes).to_text())
     for remark in remarks(changes, task.max_loss):
         print(f"nmt: {remark}", file=sys.stderr)
-    print(f"{output}: {100 * share:g} % of the way from {base}")
+    print(f"{work.output}: {100 * share:g} % of the way from {base}")
+
+
+def _write_run(
+    config: Config, work: Work, model: Seq2Seq, step: int, facts: dict[str, Any]
+) -> None:
+    """Write the run. facts: of the journal."""
+    with explain_write_errors(work.output), new_folder(work.output) as folder:
+        create_run(folder, config, config.prepared_folder)
+        (folder / "checkpoints").mkdir()
+        open_checkpoints(folder, config).add_average(step, model, Rank(facts["dev"][MEMORY], 0.0))
+        for name in (JOURNAL_FILE, CURVES_FILE, PROVENANCE_FILE):
+            shutil.copyfile(work.unfinished / name, folder / name)
+        Journal(folder / JOURNAL_FILE).write(EVENT, step, base=str(work.base), **facts)
+        try:
+            calibrate(folder, config.prepared_folder, work.task.device, MAX_AFTER_TRAINING)
+        except NmtError as error:  # few pairs, or what `decoding` needs comes later
+            work.task.say(f"without confidence in translations: {error}")
 
 
 def _listing(scores: Scores) -> str:

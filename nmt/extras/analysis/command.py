@@ -186,7 +186,8 @@ def _analyze_run(request: Request, wanted: Wanted) -> Analysis:
         tgt_language = system.config.data.tgt_language
         if wanted.moses not in (None, tgt_language):
             raise DataError(
-                f"{system.names[0]} translates {system.direction}: use --moses {tgt_language}"
+                f"{system.names[0]} translates {system.config.data.direction}: use --moses "
+                f"{tgt_language}"
             )
         text = read_text(system, request)
         sources = text.sources or []

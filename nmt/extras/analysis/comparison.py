@@ -5,6 +5,7 @@ and the sentences that changed most.
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +77,10 @@ def load_other(path: Path, text: EvaluationSet, system: System, request: Request
     if not names_run(path):
         return read_other(path, text)
     with replace(request, runs=[path]).open() as other:
-        if other.direction != system.direction:
+        if other.config.data.direction != system.config.data.direction:
             raise DataError(
-                f"{path} translates {other.direction}, but {system.names[0]} {system.direction}; "
-                "compare systems of one direction"
+                f"{path} translates {other.config.data.direction}, but {system.names[0]} "
+                f"{system.config.data.direction}; compare systems of one direction"
             )
         if request.sources is None:
             check_rankers(
@@ -133,60 +134,67 @@ def comparison(translated: Translated) -> Section | None:
     if (other := translated.other) is None:
         return None
     lowercase = translated.lowercase or other.lowercase
-    ours, theirs, *references = (
+    texts = [
         [line.lower() if lowercase else line for line in lines]
         for lines in (translated.outputs, other.outputs, *translated.references)
+    ]
+    compare_all = partial(
+        compare, metrics=METRICS, lowercase=lowercase, language=translated.language
     )
-    own, language = translated.overlap, translated.language
-    differences = compare(ours, theirs, references, METRICS, lowercase=lowercase, language=language)
+    ours, theirs, *references = texts
+    differences = compare_all(ours, theirs, references)
     tables = [difference_table(differences)]
     sentences = [
         {**translated.sentence(i), "other": other.outputs[i], "gain": gain}
         for i, gain in largest_changes(ours, theirs, references, N_CHANGES)
     ]
     remarks = [f"compared with {other.subject}{', ignoring case' if lowercase else ''}"]
-    values = {"other": other.facts, "differences": [*map(vars, differences)]}
+    values: dict[str, Any] = {"other": other.facts, "differences": [*map(vars, differences)]}
     if other.overlap is not None:  # each system may know other sentences from its training data
-        exact, near = sum(other.overlap.exact), sum(other.overlap.near)
-        clean = [] if own is None else sorted({*other.overlap.clean} & {*own.clean})
+        known = translated.overlap
+        clean = [] if known is None else sorted({*other.overlap.clean} & {*known.clean})
         without: list[Difference] = []
         if 0 < len(clean) < len(ours):
-            ours, theirs, *references = (
-                [lines[i] for i in clean] for lines in (ours, theirs, *references)
-            )
-            without = compare(
-                ours, theirs, references, METRICS, lowercase=lowercase, language=language
-            )
+            ours, theirs, *references = ([lines[i] for i in clean] for lines in texts)
+            without = compare_all(ours, theirs, references)
             note = f"on the {len(clean):,} sentences that are in neither system's training data"
             tables.append(difference_table(without, note))
+        counts = {"exact": sum(other.overlap.exact), "near": sum(other.overlap.near)}
         remarks.append(
-            f"sentences in the other system's training data: {exact:,} exactly, {near:,} nearly"
+            f"sentences in the other system's training data: {counts['exact']:,} exactly, "
+            f"{counts['near']:,} nearly"
         )
-        values["leaks_of_other"] = {
-            "exact": exact,
-            "near": near,
-            "clean": len(clean),
-            "differences_without": [*map(vars, without)],
-        }
-    gained = [one for one in sentences if one["gain"] > 0]
-    shown = gained[:MAX_CHANGES_SHOWN] + sentences[len(gained) :][:MAX_CHANGES_SHOWN]
-    changes = ["\nthe sentences that changed most, by chrF"] if shown else []
-    changes += (f"chrF {one['gain']:+.1f}\n{sentence_text(one)}" for one in shown)
-    bleu, failures = differences[0], []
-    if bleu.difference < 0 and bleu.p_randomisation < ALPHA:
-        failures.append(
-            f"BLEU {bleu.score:.2f} is worse than {bleu.other:.2f}, by {-bleu.difference:.2f} "
-            f"(p = {bleu.p_randomisation:.4f} < {ALPHA:g})"
-        )
+        counts["clean"] = len(clean)
+        values["leaks_of_other"] = {**counts, "differences_without": [*map(vars, without)]}
     return Section(
         values={"comparison": {**values, "sentences": sentences}},
-        text="\n".join([*remarks, *(table.to_text() for table in tables), *changes]),
+        text="\n".join([*remarks, *(table.to_text() for table in tables), *_changes(sentences)]),
         page=[
             ("Comparison", "\n".join([html.paragraphs(remarks), *map(html.table, tables)])),
             ("Sentences that gained or lost most", html.sentence_list(sentences)),
         ],
-        failures=failures,
+        failures=_failures(differences[0]),
     )
+
+
+def _changes(sentences: list[dict[str, Any]]) -> Iterator[str]:
+    """The sentences that changed most, for the screen."""
+    gained = [one for one in sentences if one["gain"] > 0]
+    shown = gained[:MAX_CHANGES_SHOWN] + sentences[len(gained) :][:MAX_CHANGES_SHOWN]
+    if shown:
+        yield "\nthe sentences that changed most, by chrF"
+    for one in shown:
+        yield f"chrF {one['gain']:+.1f}\n{sentence_text(one)}"
+
+
+def _failures(bleu: Difference) -> list[str]:
+    """That the system is worse in BLEU, if chance does not explain it."""
+    if bleu.difference >= 0 or bleu.p_randomisation >= ALPHA:
+        return []
+    return [
+        f"BLEU {bleu.score:.2f} is worse than {bleu.other:.2f}, by {-bleu.difference:.2f} "
+        f"(p = {bleu.p_randomisation:.4f} < {ALPHA:g})"
+    ]
 
 
 def compare(
@@ -208,7 +216,8 @@ def compare(
     Raises:
         DataError: a metric is unknown.
     """
-    differences, tokenizer = [], choose_tokenizer(language, references)[0]
+    differences = []
+    tokenizer, _ = choose_tokenizer(language, references)
     for name in map(canonical_name, metrics):
         metric = build_metric(name, lowercase=lowercase, tokenizer=tokenizer)
         ours, theirs = (
@@ -305,11 +314,11 @@ def swapped_sums(
     ours: SentenceStatistics, theirs: SentenceStatistics, trials: int, seed: int
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     """For each trial, the sums of both systems' counts, with each sentence swapped at random."""
-    random, n_sentences = np.random.default_rng(seed), len(ours.rows)
+    random = np.random.default_rng(seed)
     our_rows, their_rows = (np.array(system.rows, np.float64) for system in (ours, theirs))
     for start in range(0, trials, BLOCK_TRIALS):
         swaps = random.integers(
-            2, size=(min(BLOCK_TRIALS, trials - start), n_sentences), dtype=bool
+            2, size=(min(BLOCK_TRIALS, trials - start), len(ours.rows)), dtype=bool
         )
         our_sums, their_sums = (
             swaps @ other + ~swaps @ own

@@ -18,7 +18,6 @@ from nmt.config.parts import DeviceName
 from nmt.data.corpus import Corpus, encode_pairs
 from nmt.data.manifest import (
     ORIGINAL,
-    SWAPPED,
     Input,
     check_files,
     training_parts,
@@ -37,6 +36,7 @@ from nmt.extras.augment.pairs import (
     Task,
     describe,
     find_members,
+    find_teachers,
     make_task,
     seconds_of_shards,
     select_sentences,
@@ -47,7 +47,6 @@ from nmt.extras.augment.pairs import (
 )
 from nmt.files import explain_write_errors, replacing_folder
 from nmt.lines import read_text_lines
-from nmt.run.folder import load_vocabularies
 from nmt.run.leaks import HeldOut, PreparedData
 from nmt.run.load import load_model, unchanged
 
@@ -241,39 +240,16 @@ def run(options: AugmentOptions) -> dict[str, Any]:
     """
     start_time = time.perf_counter()
     original = PreparedData.load(options.prepared)
-    if options.output.resolve() == options.prepared.resolve():
-        raise DataError(f"{options.output}: holds the original pairs; name another folder with -o")
-    if options.tag is not None and options.tag not in original.vocabularies[0]:
-        raise DataError(
-            f"--tag {options.tag}: not in the source vocabulary of {original.folder}; prepare it "
-            "with vocabulary.tags"
-        )
+    _check_folder(options, original)
     known = original.held_out.shared_with(original.pairs())
     tasks = _plan_tasks(options, original, known)
-    teachers = find_members(options.teacher, original, original.config.data.direction, known)
-    for teacher, _ in teachers:
-        if load_vocabularies(teacher) != original.vocabularies:
-            raise DataError(
-                f"{teacher}: its vocabularies differ from those of {original.folder}; a teacher "
-                "needs the same"
-            )
-    if teachers and SWAPPED in (part["origin"] for part in training_parts(original.manifest)):
-        raise DataError(
-            f"{original.folder}: has pairs of both directions, but a teacher translates in one; "
-            "use the folder that `nmt prepare` wrote"
-        )
+    teachers = find_teachers(options.teacher or [], original, known)
     described = describe(teachers)
-    request = {
-        "original": original.manifest["content"],
-        "translations": [f"{task.origin}-{task.folder.name}" for task in tasks],
-        "repeat": options.counts,
-        "tag": options.tag,
-        **({"teachers": [facts["sha256"] for facts in described]} if teachers else {}),
-    }
-    existing = _existing_result(options, request)
-    if existing is not None:
+    request = _request(options, original, tasks, described)
+    if (existing := _existing_result(options, request)) is not None:
         return {**existing, "folder": str(options.output), "already_prepared": True}
-    planned_time, show_bar = time.perf_counter(), is_watched()
+    planned_time = time.perf_counter()
+    show_bar = is_watched()
     with unchanged(teachers):
         models = [
             load_model(*member).to(set_up_device(options.device)).eval() for member in teachers
@@ -292,9 +268,40 @@ def run(options: AugmentOptions) -> dict[str, Any]:
         seconds = time.perf_counter() - start_time
         seconds += sum(map(seconds_of_shards, {task.folder for task in tasks}))
         figures |= {"seconds": round(seconds, 2), "peak_memory": peak_memory()}
-        inputs = [Input(**each) for each in original.manifest["inputs"]]
-        manifest = write_manifest(building, original.config, inputs, figures)
+        manifest = write_manifest(
+            building,
+            original.config,
+            [Input(**each) for each in original.manifest["inputs"]],
+            figures,
+        )
     return {**manifest, "folder": str(options.output), "already_prepared": False}
+
+
+def _check_folder(options: AugmentOptions, original: PreparedData) -> None:
+    """Raises: DataError if the output is the input, or the tag is no token of it."""
+    if options.output.resolve() == options.prepared.resolve():
+        raise DataError(f"{options.output}: holds the original pairs; name another folder with -o")
+    if options.tag is not None and options.tag not in original.vocabularies[0]:
+        raise DataError(
+            f"--tag {options.tag}: not in the source vocabulary of {original.folder}; prepare it "
+            "with vocabulary.tags"
+        )
+
+
+def _request(
+    options: AugmentOptions,
+    original: PreparedData,
+    tasks: Sequence[Task],
+    teachers: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """What the result depends on; it is the same for the same result."""
+    return {
+        "original": original.manifest["content"],
+        "translations": [f"{task.origin}-{task.folder.name}" for task in tasks],
+        "repeat": options.counts,
+        "tag": options.tag,
+        **({"teachers": [facts["sha256"] for facts in teachers]} if teachers else {}),
+    }
 
 
 def _existing_result(options: AugmentOptions, request: dict[str, Any]) -> dict[str, Any] | None:
@@ -322,7 +329,8 @@ def _plan_tasks(options: AugmentOptions, original: PreparedData, known: HeldOut)
     Args:
         known: see `check_teacher`.
     """
-    data, held_out = original.config.data, original.held_out
+    data = original.config.data
+    held_out = original.held_out
     keep = options.translations or options.output.with_name(f"{options.output.name}-translations")
     sides = (
         (data.direction, options.forward, held_out.src, options.src_text, FORWARD, SELF_TRAINING),

@@ -42,16 +42,16 @@ from nmt.data.corpus import (
     SequencesWriter,
     pack_soft_targets,
 )
-from nmt.data.manifest import ORIGINAL, load_manifest
+from nmt.data.manifest import ORIGINAL, SWAPPED, load_manifest, training_parts
 from nmt.data.reading import Pair
 from nmt.data.splitting import fingerprint, sentence_key
 from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError, DataError, TooLargeError
-from nmt.files import sha256_of, write_text
+from nmt.files import explain_write_errors, sha256_of, write_text
 from nmt.lines import read_lines
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import MODEL_FILE
-from nmt.run.folder import load_run_config
+from nmt.run.folder import load_run_config, load_vocabularies
 from nmt.run.leaks import HeldOut, PreparedData, check_teacher
 from nmt.run.load import build_translator, find_run_and_checkpoint
 from nmt.text.tokenizers import SIDES
@@ -223,6 +223,27 @@ def find_members(
     return members
 
 
+def find_teachers(runs: Sequence[Path], data: PreparedData, known: HeldOut) -> list[Member]:
+    """The runs that give soft targets; see `find_members`.
+
+    Raises:
+        DataError: one has other vocabularies, or the pairs have both directions.
+    """
+    teachers = find_members(runs, data, data.config.data.direction, known)
+    for teacher, _ in teachers:
+        if load_vocabularies(teacher) != data.vocabularies:
+            raise DataError(
+                f"{teacher}: its vocabularies differ from those of {data.folder}; a teacher needs "
+                "the same"
+            )
+    if teachers and SWAPPED in (part["origin"] for part in training_parts(data.manifest)):
+        raise DataError(
+            f"{data.folder}: has pairs of both directions, but a teacher translates in one; use "
+            "the folder that `nmt prepare` wrote"
+        )
+    return teachers
+
+
 def describe(members: Sequence[Member]) -> list[dict[str, str]]:
     """What the manifest records of them."""
     return [
@@ -258,13 +279,11 @@ def translate(
             run, _ = task.member
             bar.set_description(f"{number} of {len(tasks)}, {task.origin} {run.name}")
             for path, texts in shards:
-                try:
-                    write_shard(path, texts, translators[task.member])
-                except TooLargeError as error:
-                    raise DataError(f"sentence {texts[error.index]!r} {error.reason}") from None
-                except OSError as error:
-                    reason = error.strerror or error
-                    raise DataError(f"{path}: cannot be written ({reason})") from None
+                with explain_write_errors(path):
+                    try:
+                        write_shard(path, texts, translators[task.member])
+                    except TooLargeError as error:
+                        raise DataError(f"sentence {texts[error.index]!r} {error.reason}") from None
                 bar.update(len(texts))
 
 

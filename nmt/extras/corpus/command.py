@@ -32,7 +32,14 @@ from nmt.commands.options import (
 from nmt.commands.translate import memory_overrides, output_lines, text_settings
 from nmt.config.load import decoding_overrides
 from nmt.errors import DataError
-from nmt.files import explain_write_errors, read_json, replacing, sha256_of, write_json
+from nmt.files import (
+    explain_read_errors,
+    explain_write_errors,
+    read_json,
+    replacing,
+    sha256_of,
+    write_json,
+)
 from nmt.lines import decode_batches, read_raw_lines
 from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import further_files, load_run_config
@@ -226,11 +233,11 @@ def _is_translated(path: Path, output: Path) -> bool:
 
 def _translate_part(path: Path, output: Path, translator: TextTranslator, shown: Shown) -> None:
     """Translate a part, then record it. Raises: DataError if it cannot be read or translated."""
-    start_time, n_lines = time.perf_counter(), 0
-    try:
-        status, digest = path.stat(), sha256_of(path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from None
+    start_time = time.perf_counter()
+    n_lines = 0
+    with explain_read_errors(path):
+        status = path.stat()
+        digest = sha256_of(path)
     name = str(path)
     inputs = InputTexts(decode_batches(read_raw_lines(path), name), name, "line")
     with (

@@ -64,23 +64,7 @@ def propose(name: str, direction: str, source: dict[str, Any], found: Measures) 
         },
         "tokenizer": {"kind": "unigram" if any(found.has_no_spaces) else "bpe", "size": size},
         "model": {
-            "embedding_size": embedding,
-            "encoder": {
-                "cell": "lstm",
-                "hidden_size": embedding,
-                "layers": 1,
-                "bidirectional": True,
-            },
-            "attention": {"score": "general", "scaled": True},
-            "decoder": {
-                "kind": "gnmt",
-                "cell": "lstm",
-                "hidden_size": decoder,
-                "layers": 2,
-                "readout": "deep",
-                "readout_size": embedding if tied else decoder,
-            },
-            "tie_embeddings": "target" if tied else "none",
+            **_network(embedding, decoder, tied),
             "lexical_bias": 20,
             # A word is what stands between spaces.
             "lexical_words": 0 if found.has_no_spaces[0] else 40000,
@@ -107,6 +91,24 @@ def propose(name: str, direction: str, source: dict[str, Any], found: Measures) 
             "precision": "auto",
         },
         "decoding": {"beam": 5},
+    }
+
+
+def _network(embedding: int, decoder: int, tied: bool) -> dict[str, Any]:
+    """The parts of the model. embedding, decoder: sizes."""
+    return {
+        "embedding_size": embedding,
+        "encoder": {"cell": "lstm", "hidden_size": embedding, "layers": 1, "bidirectional": True},
+        "attention": {"score": "general", "scaled": True},
+        "decoder": {
+            "kind": "gnmt",
+            "cell": "lstm",
+            "hidden_size": decoder,
+            "layers": 2,
+            "readout": "deep",
+            "readout_size": embedding if tied else decoder,
+        },
+        "tie_embeddings": "target" if tied else "none",
     }
 
 
@@ -156,20 +158,9 @@ def propose_fine_tuning(
     batch = config.training.batch
     n_sentences = batch.size if batch.unit == "sentences" else max(1, batch.size // 25)
     values = config.model_dump(mode="json", exclude_defaults=True)
-    data: dict[str, Any] = {"source": source}
-    n_copies = 1.0  # of each pair in the training data
+    data, n_copies = _mixture(source, found, general, mix)
     if general is not None:
-        sources = {
-            # First, so that none of its pairs is held out, as what the run was trained on.
-            "general": {"format": "prepared", "path": str(general), "share": mix},
-            "memory": {**source, "share": round(1 - mix, 6)},
-        }
-        data = {"sources": sources}
-        n_general = load_manifest(general)["splits"]["train"]["pairs"]
-        n_copies = (1 - mix) * (found.n_pairs + n_general) / found.n_pairs
         n_sentences = max(1, round(n_sentences * (1 - mix)))
-    split = {"dev": found.n_held_out, "test": found.n_held_out}
-    data["split"] = split | ({} if general is None else {"source": "memory"})
     steps = max(MIN_STEPS, passes * found.n_pairs // n_sentences)
     cleaning = {key: value for key, value in values["data"].items() if key == "cleaning"}
     kept = {
@@ -183,11 +174,8 @@ def propose_fine_tuning(
         **values,
         "name": name,
         "data": {"direction": config.data.direction, **data, **cleaning},
-        "vocabulary": {
-            **values.get("vocabulary", {}),
-            "like": run,
-            "extend": round(MIN_NEW * n_copies),
-        },
+        "vocabulary": values.get("vocabulary", {})
+        | {"like": run, "extend": round(MIN_NEW * n_copies)},
         "training": {
             **kept,
             "start_from": run,
@@ -203,6 +191,23 @@ def propose_fine_tuning(
             "validation_pairs": min(1000, found.n_held_out),
         },
     }
+
+
+def _mixture(
+    source: dict[str, Any], found: Measures, general: Path | None, mix: float
+) -> tuple[dict[str, Any], float]:
+    """The sources and the split of the data, and the copies of a user's pair in training data."""
+    split = {"dev": found.n_held_out, "test": found.n_held_out}
+    if general is None:
+        return {"source": source, "split": split}, 1.0
+    sources = {
+        # First, so that none of its pairs is held out, as what the run was trained on.
+        "general": {"format": "prepared", "path": str(general), "share": mix},
+        "memory": {**source, "share": round(1 - mix, 6)},
+    }
+    n_general = load_manifest(general)["splits"]["train"]["pairs"]
+    n_copies = (1 - mix) * (found.n_pairs + n_general) / found.n_pairs
+    return {"sources": sources, "split": {**split, "source": "memory"}}, n_copies
 
 
 def load_run_to_fine_tune(folder: Path, wanted: Languages | None) -> Config:

@@ -17,13 +17,13 @@ from nmt.config.parts import DeviceName, PointerName
 from nmt.config.schema import Config
 from nmt.device import pick_device, set_up_device
 from nmt.errors import CheckpointError, ConfigError, NmtError, TrainingError
+from nmt.extras.runs.inspect import is_training
 from nmt.run.checkpoint import MODEL_FILE, RAW_MODEL_FILE, read_progress, read_tensors
 from nmt.run.folder import (
     CONFIG_FILE,
     check_same_data,
     find_run,
     holds_weights_only,
-    is_training,
     load_run_config,
     lock_run,
     open_checkpoints,
@@ -136,7 +136,8 @@ def _overrides(config: Config, folder: Path, sessions: Sequence[Mapping[str, Any
             f"{folder}: its training is not finished; "
             f"`nmt train -c {folder / CONFIG_FILE} -o {folder} --resume` continues it"
         )
-    training, overrides = config.training, list[str]()
+    training = config.training
+    overrides = list[str]()
     if training.max_minutes is not None:
         if lasts_for_training(training.learning_rate):
             raise ConfigError(
@@ -149,6 +150,6 @@ def _overrides(config: Config, folder: Path, sessions: Sequence[Mapping[str, Any
             f"{folder}: several processes trained it, and one, which this command uses, rounds "
             "differently"
         )
-    if sessions and training.threads is None:
+    if sessions and config.training.threads is None:
         overrides.append(f"training.threads={sessions[0]['threads']}")
     return overrides

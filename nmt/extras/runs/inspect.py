@@ -1,9 +1,10 @@
 """`nmt runs show`: all about a run, from its folder."""
 
 import json
+import os
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from math import isfinite, log
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 
 from nmt.commands.options import JsonOption, RunOrBundleArgument, to_json
@@ -21,7 +23,7 @@ from nmt.errors import CheckpointError, NmtError, NmtWarning, printable
 from nmt.extras.runs.card import model_card
 from nmt.model.seq2seq import parameters_by_part
 from nmt.report.table import label_rows, sparkline
-from nmt.run.checkpoint import read_progress
+from nmt.run.checkpoint import KeptCheckpoint, read_progress
 from nmt.run.folder import (
     EVALUATION_FOLDER,
     HISTORY_FILE,
@@ -32,8 +34,8 @@ from nmt.run.folder import (
     find_run,
     holds_run,
     holds_weights_only,
-    is_training,
     load_run_config,
+    lock_file,
     open_checkpoints,
 )
 from nmt.run.journal import Journal
@@ -124,29 +126,15 @@ def read_facts(folder: Path) -> tuple[Config, dict[str, Any]]:
         raise CheckpointError(f"{folder}: config.yaml is missing; this is no run, or half of one")
     config = load_run_config(folder)
     checkpoints = open_checkpoints(folder, config)
-    kept = {
-        name: {key: getattr(each, key) for key in ("checkpoint", "step", "score")}
-        for name in ("best", "last")
-        for each in checkpoints.kept(name)[:1]
-    }
     last = checkpoints.find("last")
     progress = None if last is None else read_progress(last)
     journal = _read_events(folder / JOURNAL_FILE)
     sessions = read_training(folder)
     if not sessions and (folder / PROVENANCE_FILE).exists():
-        warnings.warn(
-            f"{folder / PROVENANCE_FILE}: damaged, and left out", NmtWarning, stacklevel=2
-        )
-    manifest, problem, url = load_manifest(folder), None, config.data.source.url
-    try:
-        check_same_data(folder, config.prepared_folder)
-    except NmtError as error:  # what trained the run may have moved
-        problem = str(error)
-    files = {}
-    for path in folder.rglob("*"):
-        with suppress(OSError):  # a training may delete it meanwhile
-            if path.is_file():
-                files[path] = path.stat()
+        text = f"{folder / PROVENANCE_FILE}: damaged, and left out"
+        warnings.warn(text, NmtWarning, stacklevel=2)
+    manifest = load_manifest(folder)
+    statuses = _statuses(folder)
     changes = differences(Config(name=config.name), config)
     return config, {
         "run": str(folder),
@@ -154,50 +142,73 @@ def read_facts(folder: Path) -> tuple[Config, dict[str, Any]]:
         "direction": config.data.direction,
         "state": _state(folder, progress),
         "finished": progress and progress.finished,
-        "changed": _time_text(max(status.st_mtime for status in files.values())),
+        "changed": _time_text(max(status.st_mtime for status in statuses.values())),
         "not_default": {
             key: {"value": value, "default": default} for key, (default, value) in changes.items()
         },
-        "data": {
-            "prepared": str(config.prepared_folder),
-            "problem": problem,
-            "url": None if url is None else str(url),
-            "content": manifest["content"],
-            "nmt_version": manifest["nmt_version"],
-            "pairs": {name: split["pairs"] for name, split in manifest["splits"].items()},
-            "inputs": manifest["inputs"],
-            "augmented": "augmentation" in manifest,
-            "origins": _origins(manifest),
-        },
+        "data": _data_facts(folder, config, manifest),
         "vocabulary": {
             side: {**manifest["vocabulary"][side], "tokenizer": manifest["tokenizers"][side]}
             for side in SIDES
         },
-        "progress": progress
-        and {key: getattr(progress, key) for key in ("step", "epoch", "seconds", "skipped")},
-        "best": kept.get("best"),
-        "last": kept.get("last"),
-        "training": [
-            {key: event.get(key) for key in ("step", "perplexity")}
-            for event in journal
-            if event["event"] == "train"
-        ],
-        "validations": [
-            {key: event.get(key) for key in ("step", "loss", "bleu", "chrf")}
-            for event in journal
-            if event["event"] == "validation"
-        ],
+        "progress": progress and _picked(vars(progress), "step", "epoch", "seconds", "skipped"),
+        "best": _first(checkpoints.kept("best")),
+        "last": _first(checkpoints.kept("last")),
+        "training": _events(journal, "train", "step", "perplexity"),
+        "validations": _events(journal, "validation", "step", "loss", "bleu", "chrf"),
         "evaluations": _read_events(folder / EVALUATION_FOLDER / HISTORY_FILE),
         "sessions": sessions,
         "bytes": {
-            "total": sum(status.st_size for status in files.values()),
-            "checkpoints": sum(
-                status.st_size
-                for path, status in files.items()
-                if checkpoints.folder in path.parents
-            ),
+            "total": _bytes_below(folder, statuses),
+            "checkpoints": _bytes_below(checkpoints.folder, statuses),
         },
     }
+
+
+def _picked(values: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: values.get(key) for key in keys}
+
+
+def _events(journal: Sequence[Mapping[str, Any]], name: str, *keys: str) -> list[dict[str, Any]]:
+    return [_picked(event, *keys) for event in journal if event["event"] == name]
+
+
+def _first(kept: Sequence[KeptCheckpoint]) -> dict[str, Any] | None:
+    return _picked(vars(kept[0]), "checkpoint", "step", "score") if kept else None
+
+
+def _data_facts(folder: Path, config: Config, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    problem = None
+    try:
+        check_same_data(folder, config.prepared_folder)
+    except NmtError as error:  # what trained the run may have moved
+        problem = str(error)
+    url = config.data.source.url
+    return {
+        "prepared": str(config.prepared_folder),
+        "problem": problem,
+        "url": None if url is None else str(url),
+        "content": manifest["content"],
+        "nmt_version": manifest["nmt_version"],
+        "pairs": {name: split["pairs"] for name, split in manifest["splits"].items()},
+        "inputs": manifest["inputs"],
+        "augmented": "augmentation" in manifest,
+        "origins": _origins(manifest),
+    }
+
+
+def _bytes_below(folder: Path, statuses: Mapping[Path, os.stat_result]) -> int:
+    return sum(status.st_size for path, status in statuses.items() if folder in path.parents)
+
+
+def _statuses(folder: Path) -> dict[Path, os.stat_result]:
+    """Size and time of each file in a folder."""
+    statuses = {}
+    for path in folder.rglob("*"):
+        with suppress(OSError):  # a training may delete it meanwhile
+            if path.is_file():
+                statuses[path] = path.stat()
+    return statuses
 
 
 def _origins(manifest: Mapping[str, Any]) -> dict[str, int]:
@@ -231,6 +242,18 @@ def _state(folder: Path, progress: Progress | None) -> str:
     if progress is None:
         return "not started"
     return "finished" if progress.finished else "unfinished"
+
+
+def is_training(folder: Path) -> bool:
+    """Whether a process trains into the folder."""
+    path = lock_file(folder)
+    try:
+        if path.exists():
+            with FileLock(path, blocking=False):
+                pass
+    except OSError as error:  # or this user cannot take the lock
+        return isinstance(error, Timeout)
+    return False
 
 
 def _time_text(seconds: float) -> str:
