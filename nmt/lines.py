@@ -144,7 +144,9 @@ def stream_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:
     """
     blocks = iter(partial(stream.read1, STREAM_BLOCK_BYTES), b"")
     groups = split_lines(blocks, name, MAX_STREAMED_BYTES, "put each sentence on its own line")
-    first, ended, problem = 1, False, None
+    first = 1
+    ended = False
+    problem = None
     while not ended:
         lines: list[bytes] = []
         n_bytes = 0

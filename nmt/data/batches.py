@@ -113,9 +113,9 @@ def plan_batches(
     random = np.random.default_rng(key)
     pools = np.arange(len(src_lengths)) % copies
     order = np.lexsort((random.random(len(src_lengths)), tgt_lengths, src_lengths, pools))
-    lengths, size = (tgt_lengths[order] + 1).tolist(), config.size * n_shards
-    limit = {"max_items" if config.unit == "sentences" else "max_padded": size}
-    batches = [order[part] for part in cut_batches(lengths, **limit)]
+    lengths = (tgt_lengths[order] + 1).tolist()
+    limit = "max_items" if config.unit == "sentences" else "max_padded"
+    batches = [order[part] for part in cut_batches(lengths, **{limit: config.size * n_shards})]
     return [batches[rank] for rank in random.permutation(len(batches))]
 
 
@@ -202,8 +202,8 @@ class Batch:
     def _slice(self, rows: slice, tokens: slice) -> "Batch":
         tensors = (self.src, self.src_lengths, self.tgt_in, self.tgt_out, self.tgt_mask)
         src, src_lengths, tgt_in, tgt_out, mask = (tensor[rows] for tensor in tensors)
-        positions, soft = _token_positions(mask), self.soft_targets
-        soft = soft and SoftTargets(soft.ids[tokens], soft.probabilities[tokens])
+        positions = _token_positions(mask)
+        soft = self.soft_targets and SoftTargets(*(part[tokens] for part in self.soft_targets))
         return Batch(src, src_lengths, tgt_in, tgt_out, mask, positions, len(positions), soft)
 
     def to(self, device: torch.device) -> "Batch":

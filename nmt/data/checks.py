@@ -135,7 +135,8 @@ def are_swapped(pairs: Sequence[Pair], languages: tuple[str, str]) -> bool:
     for src, tgt in pairs[:: -(-len(pairs) // 256) or 1]:
         src_right, src_wrong = count_words(src, languages)
         tgt_wrong, tgt_right = count_words(tgt, languages)
-        right, wrong = right + src_right + tgt_right, wrong + src_wrong + tgt_wrong
+        right += src_right + tgt_right
+        wrong += src_wrong + tgt_wrong
     return right + wrong >= 20 and wrong >= 0.8 * (right + wrong)
 
 
@@ -164,7 +165,8 @@ def find_shift(pairs: Sequence[Pair]) -> int:
             ]
         )
 
-    present, z_scores = similarity(0), {}
+    present = similarity(0)
+    z_scores = {}
     for shift in (*range(-MAX_SHIFT, 0), *range(1, MAX_SHIFT + 1)):
         gain = similarity(shift) - present
         z_scores[shift] = float(gain.mean() / (gain.std() / math.sqrt(len(gain)) + 1e-9))
@@ -385,7 +387,9 @@ def guess_language(texts: Iterable[str]) -> str | None:
     for language, share in {**dict.fromkeys(SCRIPTS.values(), 0.2), "ja": 0.05}.items():
         if scripts[language] > share * scripts.total():
             return language
-    n_words, n_texts, found = 0, Counter[str](), defaultdict[str, set[str]](set)
+    n_words = 0
+    n_texts: Counter[str] = Counter()
+    found: defaultdict[str, set[str]] = defaultdict(set)
     scores: defaultdict[str, float] = defaultdict(float)  # a stop word of many languages says less
     for text in texts:
         words = _LETTERS.findall(text)

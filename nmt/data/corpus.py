@@ -89,14 +89,12 @@ class Sequences:
         return np.concatenate([_lengths(offsets) for _, offsets in self._shards])
 
     def block(self, start: int, end: int) -> Block:
-        pieces = [
-            (ids[offsets[0] : offsets[-1]], _lengths(offsets))
-            for ids, offsets in self._pieces(start, end)
-        ]
-        ids, lengths = (
-            np.concatenate([np.zeros(0, np.int32), *(piece[i] for piece in pieces)]) for i in (0, 1)
+        pieces = [*self._pieces(start, end)]
+        nothing = np.zeros(0, np.int32)
+        return (
+            np.concatenate([nothing, *(ids[offsets[0] : offsets[-1]] for ids, offsets in pieces)]),
+            np.concatenate([nothing, *(_lengths(offsets) for _, offsets in pieces)]),
         )
-        return ids, lengths
 
     def selection(self, ranges: Iterable[tuple[int, int]]) -> "Sequences":
         """The sentences of some ranges (first, end); still read from disk on access."""
@@ -254,7 +252,9 @@ class SequencesWriter:
 
 class _ShardWriter:
     def __init__(self, stem: Path) -> None:
-        self._stem, self._lengths, self.n_sentences = stem, list[Ids](), 0
+        self._stem = stem
+        self._lengths: list[Ids] = []
+        self.n_sentences = 0
         self._file = stem.with_name(f"{stem.name}.npy").open("wb")
         self._write_header(0)
 

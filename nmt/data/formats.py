@@ -175,8 +175,7 @@ def open_source(config: SourceConfig, files: Files, languages: Languages) -> lis
     Raises:
         DataError: a file cannot be read, lacks a configured column, or has no partner.
     """
-    sources: list[PairSource] = FORMATS[config.format].load()(config, files, languages)
-    return sources
+    return list(FORMATS[config.format].load()(config, files, languages))
 
 
 def open_lines(config: SourceConfig, files: Files, languages: Languages) -> list[PairSource]:

@@ -116,7 +116,8 @@ def connected_components(src: Numbers, tgt: Numbers) -> Numbers:
             np.minimum.at(hooked, tgt_roots, src_roots)
         while not _follow(hooked):
             pass
-        is_final, labels = np.array_equal(hooked, labels), hooked
+        is_final = np.array_equal(hooked, labels)
+        labels = hooked
     components = np.empty_like(src)
     for block in blocks(len(src)):
         components[block] = labels[src[block]]

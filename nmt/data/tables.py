@@ -95,7 +95,8 @@ def _parse(row: bytes, dialect: Dialect) -> list[str] | None:
 
 def _dialect(lines: Iterable[bytes], delimiter: str) -> Dialect:
     quoted = Dialect(delimiter, is_quoted=True)
-    separator, has_comma = delimiter.encode(), False
+    separator = delimiter.encode()
+    has_comma = False
     unmarked, as_plain, as_quoted = Counter[int](), Counter[int](), Counter[int]()  # columns
     kinds = Counter[str]()  # of rows with marks
     for row in read_rows(lines, quoted):

@@ -52,12 +52,13 @@ def linear_cross_entropy(
     nearly all of the time, their factors are rounded to its precision; all sums and exponentials
     are not.
     """
-    device, learning = vectors.device.type, torch.is_grad_enabled()
+    device = vectors.device.type
+
     is_mixed = device == "cpu" and torch.is_autocast_enabled("cpu")
     dtype = torch.get_autocast_dtype("cpu") if is_mixed else weight.dtype
     with torch.autocast(device, enabled=False):
         ids, values = additions or (None, None)
-        plan = _Plan(targets, ids, label_smoothing, distillation, dtype, learning)
+        plan = _Plan(targets, ids, label_smoothing, distillation, dtype, torch.is_grad_enabled())
         values = None if values is None else values.to(weight.dtype)
         result: tuple[Tensor, Tensor] = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
             vectors.to(weight.dtype), weight, bias, values, plan
@@ -209,7 +210,8 @@ def _log_normalizers(inputs: _Inputs, gradients: _Inputs | None, plan: _Plan) ->
     if plan.ids is not None and inputs.values is not None:
         columns = (part.t().tensor_split(n_parts, 1) for part in (plan.ids, inputs.values))
         entries = [_Entries(*part) for part in zip(*columns, strict=True)]
-    weight, normalizers, added = inputs.weight.to(plan.dtype), [], []
+    weight = inputs.weight.to(plan.dtype)
+    normalizers, added = [], []
     for index, (part, entry) in enumerate(zip(vectors, entries, strict=True)):
         exponentials, total, top = _exponentials(part, weight, inputs.bias, entry)
         normalizers.append(total.log() + log(2) * top)

@@ -195,7 +195,8 @@ class Seq2Seq(TranslationModel):
         )
         decoded = self._unroll(tgt_in[rows], state.select(rows), memory.select(rows))
         if len(others):
-            mask, state, memory = forcing_mask[~forced], state.select(others), memory.select(others)
+            mask = forcing_mask[~forced]
+            state, memory = state.select(others), memory.select(others)
             sampled = self._sample(tgt_in[others], mask, state, memory)
             order = torch.cat([rows, others]).argsort()
             decoded = Decoded(

@@ -71,10 +71,6 @@ def _figure(
     """The cells fill the figure exactly; what lies outside needs `expand` when it is saved."""
     from matplotlib.figure import Figure
 
-    assert weights.shape == (len(output), len(source)), (
-        f"weights {weights.shape} for {len(output)} x {len(source)} tokens"
-    )
-    assert weights.size, "no attention to draw"
     cell = float(np.clip(TARGET_SIZE / max(weights.shape), MIN_CELL, MAX_CELL))
     height, width = cell * weights.shape[0], cell * weights.shape[1]
     figure = Figure(figsize=(width, height))

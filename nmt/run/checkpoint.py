@@ -56,13 +56,6 @@ class KeptCheckpoint:
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    @classmethod
-    def of(cls, checkpoint: str, step: int, rank: Rank | None) -> "KeptCheckpoint":
-        """The checkpoint with the result of its validation, if there was one."""
-        if rank is None:
-            return cls(checkpoint, step)
-        return cls(checkpoint, step, rank.score, -rank.negative_loss)
-
     @property
     def rank(self) -> Rank:
         """What checkpoints are ranked by."""
@@ -126,8 +119,9 @@ class Checkpoints:
                         folder, {path.name: sha256_of(path) for path in folder.iterdir()}
                     )
                     write_json(folder / PROGRESS_FILE, asdict(progress))
-            checkpoint = KeptCheckpoint.of(name, progress.step, rank)
+            checkpoint = KeptCheckpoint(name, progress.step)
             if rank is not None:
+                checkpoint = KeptCheckpoint(name, progress.step, rank.score, -rank.negative_loss)
                 self._insert_into_best(checkpoint)
             # `last.json` is written last: a resumed training must find the best checkpoint that its
             # progress refers to. A checkpoint without a validation depends on the clock or on the
@@ -164,7 +158,7 @@ class Checkpoints:
             with replacing(folder / MODEL_FILE) as path:
                 save_weights(model, path)
                 record_checksums(folder, {MODEL_FILE: sha256_of(path)})
-            self._insert_into_best(KeptCheckpoint.of(name, step, rank))
+            self._insert_into_best(KeptCheckpoint(name, step, rank.score, -rank.negative_loss))
         self.delete_unreferenced()
         return self.kept("best")[0].checkpoint == name
 

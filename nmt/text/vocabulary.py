@@ -24,10 +24,12 @@ MIN_CAPITALS = 0.7  # of the letters of a text in capitals
 class Vocabulary:
     """Tokens with their counts in the training data: special ones first, then most frequent first.
 
-    The count of `<unk>` is the number of training tokens without an id of their own.
+    Attributes:
+        counts: how often each id is in the training data, in the order of the ids; of `<unk>`, the
+            number of training tokens without an id of their own.
     """
 
-    __slots__ = ("_counts", "_ids", "_tokens")
+    __slots__ = ("_ids", "_tokens", "counts")
 
     def __init__(self, tokens: Sequence[str], counts: Sequence[int]) -> None:
         """`tokens` excludes the special tokens; `counts[0]` is the count of `<unk>`, then one count
@@ -40,7 +42,7 @@ class Vocabulary:
         if len(counts) != len(tokens) + 1:
             raise ValueError("one count is needed for each token, and one for <unk>")
         self._tokens = (*SPECIALS, *tokens)
-        self._counts = (0, counts[0], 0, 0, *counts[1:])
+        self.counts = (0, counts[0], 0, 0, *counts[1:])
         self._ids = {token: index for index, token in enumerate(tokens, start=len(SPECIALS))}
         if len(self._ids) != len(tokens) or not self._ids.keys().isdisjoint(SPECIALS):
             raise ValueError("each token must occur once, and not be spelled like a special token")
@@ -92,13 +94,13 @@ class Vocabulary:
         n_special = len(SPECIALS)
         return type(self)(
             [*self._tokens[n_special:], *new._tokens[n_special:]],
-            [self._counts[UNK], *self._counts[n_special:], *new._counts[n_special:]],
+            [self.counts[UNK], *self.counts[n_special:], *new.counts[n_special:]],
         )
 
     def begins(self, other: "Vocabulary") -> bool:
         """Whether `other` has the tokens and counts of this one, and perhaps more at its end."""
         n = len(self)
-        return (self._tokens, self._counts) == (other._tokens[:n], other._counts[:n])
+        return (self._tokens, self.counts) == (other._tokens[:n], other.counts[:n])
 
     def __len__(self) -> int:
         return len(self._tokens)
@@ -111,23 +113,18 @@ class Vocabulary:
         return iter(self._tokens)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Vocabulary) and (self._tokens, self._counts) == (
+        return isinstance(other, Vocabulary) and (self._tokens, self.counts) == (
             other._tokens,
-            other._counts,
+            other.counts,
         )
 
     def __hash__(self) -> int:
         return hash(self._tokens)
 
     @property
-    def counts(self) -> tuple[int, ...]:
-        """How often each id is in the training data, in the order of the ids."""
-        return self._counts
-
-    @property
     def tag_ids(self) -> frozenset[int]:
         """The ids of the tags: no training text contains them."""
-        return frozenset(i for i in range(len(SPECIALS), len(self)) if not self._counts[i])
+        return frozenset(i for i in range(len(SPECIALS), len(self)) if not self.counts[i])
 
     def ids(self, tokens: Iterable[str]) -> list[int]:
         """UNK for unknown tokens. A text token spelled "<pad>" is unknown too, never a special
@@ -143,7 +140,7 @@ class Vocabulary:
         """Write one line `token<TAB>count` for each id, in order."""
         write_lines(
             path,
-            (f"{token}\t{count}" for token, count in zip(self._tokens, self._counts, strict=True)),
+            (f"{token}\t{count}" for token, count in zip(self._tokens, self.counts, strict=True)),
         )
 
     @classmethod
@@ -166,9 +163,9 @@ class Vocabulary:
         if tuple(entries)[: len(SPECIALS)] != SPECIALS:
             raise DataError(f"{path}: does not begin with the tokens {', '.join(SPECIALS)}")
         check_content(path, advice)
-        tokens, counts = [*entries], [*entries.values()]
         n_special = len(SPECIALS)
-        return cls(tokens[n_special:], [counts[UNK], *counts[n_special:]])
+        counts = [*entries.values()]
+        return cls([*entries][n_special:], [counts[UNK], *counts[n_special:]])
 
 
 class WordFrequencies:

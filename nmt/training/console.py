@@ -92,8 +92,8 @@ class Console(AbstractContextManager["Console"]):
             f"step {event.step}  validation  dev loss {result.loss:.3f}  "
             f"perplexity {result.perplexity:.2f}  {result.scores_text}  ({event.seconds:.0f} s)"
         )
-        if (sample := result.middle_sample) is not None:
-            self._write(indent(str(sample), "    "))
+        if result.samples:
+            self._write(indent(str(result.samples[len(result.samples) // 2]), "    "))
 
     def _end(self, event: EndEvent) -> None:
         """Why the training ended, and which commands come next."""

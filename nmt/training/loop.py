@@ -27,14 +27,13 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.run.progress import Outcome, Progress, Rank, Update
 from nmt.training.loss import Loss, draw_forcing_mask
 from nmt.training.optimization import (
+    OPTIMIZERS,
     Moment,
     averaging_function,
-    build_optimizer,
     forcing_ratio,
     learning_rate,
 )
 
-START = Progress()
 T = TypeVar("T")
 
 
@@ -75,12 +74,11 @@ def validate_start(training: "Training", record: "Record") -> Progress:
     score is the one to beat, and it stays the best checkpoint if no update improves it.
     """
     config = training.config.training
-    world = training.world
     progress = training.progress
     if config.start_from is None or progress.step or progress.best is not None:
         return progress
-    rank = world.broadcast(record.validate(0))
-    progress = progress.after_validation(rank, world.broadcast(record.seconds), config)
+    rank = training.world.broadcast(record.validate(0))
+    progress = progress.after_validation(rank, training.world.broadcast(record.seconds), config)
     record.save(progress, rank)
     return progress
 
@@ -213,7 +211,7 @@ class Training:
     optimizer: Optimizer
     averaged: AveragedModel | None = None
     world: World = SINGLE_PROCESS
-    progress: Progress = START
+    progress: Progress = field(default_factory=Progress)
     notes: Sequence[str] = ()
     rates: Mapping[str, float] = field(default_factory=dict)
 
@@ -225,7 +223,7 @@ class Training:
         averaged = None
         if config.training.moving_average:
             averaged = AveragedModel(model, multi_avg_fn=averaging_function(config.training))
-        optimizer = build_optimizer(model, config.training)
+        optimizer = OPTIMIZERS[config.training.optimizer](model.parameters(), config.training)
         return cls(config, corpus, model, optimizer, averaged, world)
 
     @property

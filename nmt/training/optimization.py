@@ -22,8 +22,8 @@ from nmt.config.schema import (
     TeacherForcingConfig,
     TrainingConfig,
 )
-from nmt.model.seq2seq import Seq2Seq
 
+# Each update sets the learning rate.
 OPTIMIZERS: dict[OptimizerName, Callable[[Iterable[Parameter], TrainingConfig], Optimizer]] = {
     # Decoupled weight decay (Loshchilov & Hutter 2019); where it is 0, Adam (Kingma & Ba 2015).
     "adamw": lambda parameters, config: AdamW(
@@ -45,11 +45,6 @@ OPTIMIZERS: dict[OptimizerName, Callable[[Iterable[Parameter], TrainingConfig], 
         parameters, config.learning_rate.peak, weight_decay=config.weight_decay
     ),
 }
-
-
-def build_optimizer(model: Seq2Seq, config: TrainingConfig) -> Optimizer:
-    """The optimizer that the configuration names; each update sets its learning rate."""
-    return OPTIMIZERS[config.optimizer](model.parameters(), config)
 
 
 @dataclass(frozen=True)
@@ -78,9 +73,6 @@ def averaging_function(config: TrainingConfig) -> AveragingFunction:
     (10 + n)). Without it, the weights of the first update keep the part decay ** n of the average:
     0.37 after 1,000 updates with a decay of 0.999.
     """
-    if not config.moving_average_warmup:
-        ema: AveragingFunction = get_ema_multi_avg_fn(config.moving_average)
-        return ema
 
     @torch.no_grad()
     def warm_up(averages: Parameters, weights: Parameters, n_updates: Tensor | int) -> None:
@@ -89,7 +81,7 @@ def averaging_function(config: TrainingConfig) -> AveragingFunction:
         for average, weight in zip(averages, weights, strict=True):
             average.lerp_(weight, new_part.to(average.dtype))
 
-    return warm_up
+    return warm_up if config.moving_average_warmup else get_ema_multi_avg_fn(config.moving_average)
 
 
 # The rate after warm-up.

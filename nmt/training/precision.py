@@ -37,8 +37,8 @@ def choose_precision(training: Training) -> Training:
     precision = config.training.precision
     if precision == "float32":
         return training
-    is_possible = supports_mixed_precision(training.device)
-    rates = training.world.broadcast(measure_rates(training) if is_possible else {})
+    measured = measure_rates(training) if supports_mixed_precision(training.device) else {}
+    rates = training.world.broadcast(measured)
     if precision == "auto":
         is_faster = bool(rates) and rates["bfloat16"] > MIN_GAIN * rates["float32"]
         precision = "bfloat16" if is_faster else "float32"
@@ -71,8 +71,7 @@ def measure_rates(training: Training) -> dict[str, float]:
         shortest = dict.fromkeys(PRECISIONS, inf)
         for _ in range(N_ROUNDS):
             for name in PRECISIONS:
-                passed = time_pass(loss, trials[name], update)
-                shortest[name] = min(shortest[name], passed)
+                shortest[name] = min(shortest[name], time_pass(loss, trials[name], update))
             if time.perf_counter() - start > MAX_SECONDS:  # an update may take long
                 break
         for name in PRECISIONS:

@@ -152,19 +152,26 @@ class RunRecord(Record):
     """
 
     def __init__(self, training: Training, folder: Path, listeners: Sequence[Listener]) -> None:
-        self.training, self.config, self.folder = training, training.config, folder
+        self.training, self.config = training, training.config
+        self.folder = folder
         self.listeners = list(listeners)
         self.journal = Journal(folder / JOURNAL_FILE)
         self.checkpoints = open_checkpoints(folder, training.config)
-        averaged, seconds = training.averaged, training.progress.seconds
+        averaged = training.averaged
         self.model = training.model if averaged is None else cast(Seq2Seq, averaged.module)
-        self._saved_seconds, self._start_time = seconds, time.monotonic() - seconds
+        seconds = training.progress.seconds
+        self._saved_seconds = seconds
+        self._start_time = time.monotonic() - seconds
         # Since the last line of the journal, without validations.
-        self._n_tokens, self._interval_start = 0, seconds
+        self._n_tokens = 0
+        self._interval_start = seconds
 
     def begin(self) -> None:
-        training, step = self.training, self.training.progress.step
-        opened = [open_one(self.folder, self.config, step) for open_one in hooks("listener")]
+        training = self.training
+        opened = [
+            open_one(self.folder, self.config, training.progress.step)
+            for open_one in hooks("listener")
+        ]
         self.listeners += [listener for listener in opened if listener is not None]
         self._validator = Validator(self.model, self.config, self.folder)
         self._tell(
@@ -176,7 +183,7 @@ class RunRecord(Record):
                 precision=self.config.training.precision,
                 n_threads=torch.get_num_threads(),
                 n_processes=training.world.size,
-                step=step,
+                step=training.progress.step,
                 rates=training.rates,
             )
         )
@@ -215,7 +222,8 @@ class RunRecord(Record):
         )
         if update.step % self.config.training.log_every == 0:
             self.journal.write("train", update.step, **event.figures)
-            self._n_tokens, self._interval_start = 0, self.seconds
+            self._n_tokens = 0
+            self._interval_start = self.seconds
         self._tell(event)
 
     def validate(self, step: int) -> Rank:
@@ -223,7 +231,8 @@ class RunRecord(Record):
         self.model.eval()
         result = self._validator.validate()
         self.model.train()
-        seconds, samples = self.seconds - start, [asdict(sample) for sample in result.samples]
+        seconds = self.seconds - start
+        samples = [asdict(sample) for sample in result.samples]
         self.journal.write("validation", step, **result.figures, seconds=seconds, samples=samples)
         self._tell(ValidationEvent(step, seconds, result))
         self._draw_curves()
@@ -235,7 +244,8 @@ class RunRecord(Record):
         return minutes is not None and progress.seconds - self._saved_seconds >= 60 * minutes
 
     def save(self, progress: Progress, rank: Rank | None) -> None:
-        training, self._saved_seconds = self.training, progress.seconds
+        self._saved_seconds = progress.seconds
+        training = self.training
         averaged = None if self.model is training.model else self.model
         self.checkpoints.save(
             progress, training.model, training.optimizer, rank=rank, averaged=averaged
@@ -266,7 +276,8 @@ class RunRecord(Record):
             self._tell(MessageEvent(text, is_warning=True))
 
     def _tell(self, event: Event) -> None:
-        start, failures = time.monotonic(), list[str]()
+        start = time.monotonic()
+        failures: list[str] = []
         for listener in [*self.listeners]:
             try:
                 listener(event)
@@ -283,8 +294,12 @@ class RunRecord(Record):
     def _draw_curves(self) -> None:
         """Draw the journal. The training continues without, if that is not possible."""
         try:
-            path, title = self.folder / CURVES_FILE, self.folder.resolve().name
-            curves.draw(self.journal.read(), path, title=title, metric=self.config.training.metric)
+            curves.draw(
+                self.journal.read(),
+                self.folder / CURVES_FILE,
+                title=self.folder.resolve().name,
+                metric=self.config.training.metric,
+            )
         except (DataError, OSError) as error:
             self._tell(MessageEvent(str(error), is_warning=True))
 

@@ -111,7 +111,10 @@ def start_training(
         training.notes = [*(origin.text for origin in origins), *notes_on(corpus)]
     if world.is_first:
         _open_folder(folder, training.config)
-    _load_progress(training, world.broadcast(checkpoint))
+    checkpoint = world.broadcast(checkpoint)
+    if checkpoint is not None:
+        progress = load_training(checkpoint, model, training.optimizer, training.averaged)
+        training.progress = replace(progress, finished=progress.reason_to_finish(config.training))
     if world.is_first and training.progress.finished is None:
         _record_start(folder, training, origins, is_new=is_first_start)
     world.copy_weights(model)
@@ -175,14 +178,6 @@ def _open_folder(folder: Path, config: Config) -> None:
         open_checkpoints(folder, config).delete_unreferenced()
     else:
         create_run(folder, config, config.prepared_folder)
-
-
-def _load_progress(training: Training, checkpoint: Path | None) -> None:
-    """Continue as the checkpoint left the training."""
-    if checkpoint is not None:
-        progress = load_training(checkpoint, training.model, training.optimizer, training.averaged)
-        finished = progress.reason_to_finish(training.config.training)
-        training.progress = replace(progress, finished=finished)
 
 
 def _record_start(

@@ -76,11 +76,6 @@ class Validation:
         return perplexity(self.loss)
 
     @property
-    def middle_sample(self) -> Sample | None:
-        """The sample of medium length; None without samples."""
-        return self.samples[len(self.samples) // 2] if self.samples else None
-
-    @property
     def figures(self) -> dict[str, float]:
         return {"loss": self.loss, "perplexity": self.perplexity, **self.scores}
 
@@ -108,7 +103,8 @@ class Validator:
     """
 
     def __init__(self, model: Seq2Seq, config: Config, folder: Path) -> None:
-        prepared, n_pairs = config.prepared_folder, config.training.validation_pairs
+        prepared = config.prepared_folder
+        n_pairs = config.training.validation_pairs
         self.model, self.config = model, config
         self.corpus = Corpus.load(prepared, "dev")
         self.sources = read_sentences(prepared, "dev", "src")[:n_pairs]
@@ -140,12 +136,15 @@ class Validator:
 
     @torch.inference_mode()
     def _loss(self) -> float:
-        batch_config, key = self.config.training.batch, (self.config.seed, 0)
-        plan = plan_batches(self.corpus.src.lengths, self.corpus.tgt.lengths, batch_config, key=key)
-        loss, device = Loss(self.model), self.model.device
-        sums = [
-            (loss(batch.to(device))[1], batch.n_tokens) for batch in read_batches(self.corpus, plan)
-        ]
+        plan = plan_batches(
+            self.corpus.src.lengths,
+            self.corpus.tgt.lengths,
+            self.config.training.batch,
+            key=(self.config.seed, 0),
+        )
+        loss = Loss(self.model)
+        batches = (batch.to(self.model.device) for batch in read_batches(self.corpus, plan))
+        sums = [(loss(batch)[1], batch.n_tokens) for batch in batches]
         nll = sum(float(nll) for nll, _ in sums)
         return nll / sum(n_tokens for _, n_tokens in sums)
 
@@ -232,7 +231,8 @@ def choose_checkpoint(folder: Path, config: Config, device: torch.device) -> str
         a line to print; None if there is nothing to choose: one checkpoint, `training.final_pairs`
         of 0, or the metric is the loss, for which validations use all dev pairs already.
     """
-    training, checkpoints = config.training, open_checkpoints(folder, config)
+    training = config.training
+    checkpoints = open_checkpoints(folder, config)
     kept = (*checkpoints.kept("best"), *checkpoints.kept("last"))
     names = list(dict.fromkeys(checkpoint.checkpoint for checkpoint in kept))
     if len(names) < 2 or not training.final_pairs or training.metric == "loss":
@@ -257,10 +257,10 @@ def choose_checkpoint(folder: Path, config: Config, device: torch.device) -> str
     # The first of equals, which has the lower loss.
     best = max(scores, key=lambda name: sign * scores[name])
     checkpoints.prefer(best)
-    step, seconds = max(step_of(name) for name in names), time.monotonic() - start_time
+    seconds = time.monotonic() - start_time
     Journal(folder / JOURNAL_FILE).write(
         "choice",
-        step,
+        max(map(step_of, names)),
         metric=training.metric,
         checkpoint=best,
         scores=scores,

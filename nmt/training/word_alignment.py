@@ -375,9 +375,8 @@ def _learn_words(
     for row, translations in enumerate(zip(*words, strict=True)):
         sums: Counter[int] = Counter()
         for number, probability in zip(*(values.tolist() for values in translations), strict=True):
-            sums.update(
-                dict.fromkeys(tgt_words.tokens_of(number), probability) if probability else {}
-            )
+            if probability:
+                sums.update(dict.fromkeys(tgt_words.tokens_of(number), probability))
         for column, (token, probability) in enumerate(sums.most_common(size)):
             ids[row, column], probabilities[row, column] = token, probability
     table = Table(ids, probabilities, torch.from_numpy(counts))
