@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -144,21 +144,17 @@ def without_signs(marked: Marked, keep: Sequence[re.Pattern[str]] | None) -> Mar
     found = [] if keep is None else signs(marked.text, keep)
     if not found and not marked.marks:
         return marked
-    starts, inserted, last = [sign.position for sign in found], list[Mark](), 0
-    for mark in marked.marks:  # none is inside of an item
-        around = found[bisect_left(starts, mark.position) - 1 :][:1] if found else []
-        place = mark.position
-        if around and around[0].position < place < around[0].end:
-            place = around[0].end if mark.kind == "close" else around[0].position
-        last = max(place, last)
-        inserted.append(replace(mark, position=last))
-    parts, marks, length, position = list[str](), list[Mark](), 0, 0
-    for mark in in_order([*inserted, *found]):
-        part, written, word = marked.text[position : mark.position], mark.written, ""
+    parts = list[str]()
+    marks = list[Mark]()
+    length = position = 0  # of the new text; in the old one
+    for mark in in_order([*_outside(marked.marks, found), *found]):
+        part = marked.text[position : mark.position]
+        written = mark.written
         position = mark.end
         following = marked.text[position : position + 1]
-        is_after_item = not part and bool(marks) and marks[-1].covered > 0
+        word = ""
         if mark.kind in ("item", "number"):
+            is_after_item = not part and bool(marks) and marks[-1].covered > 0
             before = (part or "".join(parts[-1:]))[-1:]
             touches = is_after_item or _LETTER.match(before) or _LETTER.match(following)
             if isinstance(mark, Sign) or (written and not touches):
@@ -166,17 +162,37 @@ def without_signs(marked: Marked, keep: Sequence[re.Pattern[str]] | None) -> Mar
         elif isinstance(mark, Sign) and mark.kind == "empty" and following.isspace():
             # Between two spaces: one of them goes with it.
             stripped = part.rstrip() if length or part.strip() else part
-            written, part = part[len(stripped) :] + written, stripped
+            written = part[len(stripped) :] + written
+            part = stripped
         length += len(part)
         marks.append(replace(mark, position=length, written=written, covered=len(word)))
-        opening, item, closing = [mark, mark, *marks][-3:]
-        is_whole = [opening.kind, item.kind, closing.kind] == ["open", "item", "close"]
-        if is_whole and item.covered and (opening.position, length) == (item.position, item.end):
-            inside = "".join(each.written for each in marks[-3:])
-            marks[-3:] = [replace(item, written=inside, parts=(opening, item, closing))]
+        _join_element(marks)
         parts += [part, word]
         length += len(word)
     return Marked("".join([*parts, marked.text[position:]]), tuple(marks))
+
+
+def _outside(marks: Sequence[Mark], found: Sequence[Sign]) -> Iterator[Mark]:
+    """The marks of a text, none inside of what was found."""
+    starts = [sign.position for sign in found]
+    last = 0
+    for mark in marks:
+        place = mark.position
+        for sign in found[max(bisect_left(starts, place) - 1, 0) :][:1]:
+            if sign.position < place < sign.end:
+                place = sign.end if mark.kind == "close" else sign.position
+        last = max(place, last)
+        yield replace(mark, position=last)
+
+
+def _join_element(marks: list[Mark]) -> None:
+    """If the last marks are an element around nothing but an item, they become one."""
+    if [mark.kind for mark in marks[-3:]] != ["open", "item", "close"]:
+        return
+    opening, item, closing = marks[-3:]
+    if item.covered and (opening.position, closing.position) == (item.position, item.end):
+        inside = "".join(each.written for each in marks[-3:])
+        marks[-3:] = [replace(item, written=inside, parts=(opening, item, closing))]
 
 
 def without_edges(marked: Marked, *, ordinals: bool) -> Marked:

@@ -6,21 +6,13 @@ from collections.abc import Sequence, Set
 from copy import copy
 from dataclasses import replace
 
-import torch
-from torch import Tensor, nn
-from torch.nn import functional
-
 from nmt.decoding.alignment import written_tokens
-from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.fast import replace_submodules
+from nmt.decoding.term_bias import with_terms
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.decoding.unknown_words import Replacement
 from nmt.errors import TextError
-from nmt.model.interface import TranslationModel
-from nmt.model.lexical_bias import LexicalBias, Translations
-from nmt.model.seq2seq import Seq2Seq
-from nmt.text.vocabulary import EOS, PAD, UNK
+from nmt.text.vocabulary import UNK
 from nmt.texts.glossary import Glossary, Term, missing, present
 from nmt.texts.marked import Marked, Sign
 from nmt.texts.warnings import TERM_MISSING
@@ -64,7 +56,8 @@ def translate_with_terms(
     n_best = min(N_BEST, translator.options.beam) if translator.options.search == "beam" else n
     for weight in WEIGHTS:
         todo = [i for i, sentence in sentences.items() if sentence.n_lacking(results[i][0])]
-        model = _biased(translator.model, [sentences[i] for i in todo], weight)
+        wanted = {sentences[i].ids: [*sentences[i].short.values()] for i in todo}
+        model = with_terms(translator.model, wanted, weight)
         if not todo or model is None:
             break
         biased = copy(translator)
@@ -163,68 +156,3 @@ class _SentenceWithTerms:
             peak = int(translation.attention[position, :-1].argmax())
             replaced.append(Replacement(position, peak, new[position], "glossary"))
         return replace(translation, text=marked.written, replaced=tuple(replaced))
-
-
-def _biased(
-    model: TranslationModel, sentences: Sequence[_SentenceWithTerms], weight: float
-) -> TranslationModel | None:
-    """A copy of a model whose lexical bias knows the terms; it shares everything else.
-
-    None if it has no lexical bias, or chooses the words that it knows.
-    """
-    if model.choose_words is not None:
-        return None
-    if isinstance(model, Ensemble):
-        members = [_biased(member, sentences, weight) for member in model.members]
-        if not any(members):
-            return None
-        return Ensemble([new or old for new, old in zip(members, model.members, strict=True)])
-    if not isinstance(model, Seq2Seq):
-        parts = {
-            name: biased
-            for name, part in model._modules.items()
-            if isinstance(part, TranslationModel) and (biased := _biased(part, sentences, weight))
-        }
-        return replace_submodules(model, **parts) if parts else None
-    if model.lexical_bias is None:
-        return None
-    return replace_submodules(model, lexical_bias=TermBias(model.lexical_bias, sentences, weight))
-
-
-class TermBias(nn.Module):
-    """A lexical bias in which terms have no other translations.
-
-    Args:
-        weight: of each subword of a term.
-    """
-
-    def __init__(
-        self, bias: LexicalBias, sentences: Sequence[_SentenceWithTerms], weight: float
-    ) -> None:
-        super().__init__()
-        self.bias, self.weight = bias, weight
-        self.terms = {sentence.ids: [*sentence.short.values()] for sentence in sentences}
-
-    def look_up(self, src: Tensor) -> Translations:
-        """The translations of sentences [B, S]."""
-        found = self.bias.look_up(src)
-        ids = found.ids.tolist()
-        terms = [
-            self.terms.get(tuple(i for i in row if i not in (PAD, EOS)), ()) for row in src.tolist()
-        ]
-        for row, row_terms in zip(ids, terms, strict=True):
-            wanted = {i: None for _, term in row_terms for i in term}
-            row += [i for i in wanted if i not in row]
-        width = max(map(len, ids))
-        padded = torch.tensor([[*row, *[PAD] * (width - len(row))] for row in ids])
-        probabilities = functional.pad(found.probabilities, (0, width - found.ids.shape[1]))
-        for number, row_terms in enumerate(terms):
-            for positions, term in row_terms:
-                probabilities[number, positions] = 0
-                for i in term:
-                    probabilities[number, positions, ids[number].index(i)] = self.weight
-        return Translations(padded.to(src.device), probabilities)
-
-    def forward(self, attention: Tensor, translations: Translations) -> Tensor:
-        """The bias of each translation: [B, T, S] -> [B, T, U]."""
-        return self.bias(attention, translations)  # type: ignore[no-any-return]
