@@ -50,20 +50,14 @@ def find(text: str) -> Iterator[Segment | Skipped]:
     parser = _Parser(text)
     lines = text.split("\n")
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
-    cells: dict[int, int] = {}  # by the number of a line, where its last cell ends
+    cells: dict[int, int] = {}  # where the last cell of a line ends, by where the line begins
     for block, token in pairwise(parser.blocks):
         if token.type != "inline" or token.map is None:
             continue
-        first, is_cell = token.map[0], block.type in ("td_open", "th_open")
-        places, offset = list[tuple[int, int]](), 0  # of each line: in the text, and in the file
-        for row, part in enumerate(token.content.split("\n"), first):
-            stripped = part.strip().replace("|", r"\|") if is_cell else part.strip()
-            line = lines[row]
-            column = line.find(stripped, cells.get(row, 0)) if is_cell else line.rfind(stripped)
-            cells[row] = column + len(stripped)
-            if column >= 0:
-                places.append((offset + len(part) - len(part.lstrip()), starts[row] + column))
-            offset += len(part) + 1
+        first = token.map[0]
+        is_cell = block.type in ("td_open", "th_open")
+        rows = [*zip(lines, starts, strict=False)][first : first + token.content.count("\n") + 1]
+        places = _places(token.content, rows, cells if is_cell else None)
         if len(places) <= token.content.count("\n"):
             yield Skipped(starts[first], LOST)
             continue
@@ -81,6 +75,30 @@ def find(text: str) -> Iterator[Segment | Skipped]:
                 width = max(map(len, shown)) - len(prefix) if shown[1:] else 0
                 write = partial(parser.lines, prefix=prefix, width=width, is_cell=is_cell)
             yield Segment(start, end, marked, write)
+
+
+def _places(
+    content: str, rows: Sequence[tuple[str, int]], cells: dict[int, int] | None
+) -> list[tuple[int, int]]:
+    """Of each line of a text that was found: where it begins in the text, and in the file.
+
+    Args:
+        rows: the lines of the file with these lines, and where they begin.
+        cells: of tables, where the last cell of a line ends, by the beginning of the line.
+    """
+    places = list[tuple[int, int]]()
+    offset = 0
+    for part, (line, start) in zip(content.split("\n"), rows, strict=True):
+        if cells is None:
+            column = line.rfind(part.strip())
+        else:
+            cell = part.strip().replace("|", r"\|")
+            column = line.find(cell, cells.get(start, 0))
+            cells[start] = column + len(cell)
+        if column >= 0:
+            places.append((offset + len(part) - len(part.lstrip()), start + column))
+        offset += len(part) + 1
+    return places
 
 
 def _readable(text: str) -> str:

@@ -78,14 +78,16 @@ def entries(text: str) -> Iterator[Entry]:
 def find(text: str) -> Iterator[Segment | Skipped]:
     """The sources; a translation is marked as fuzzy."""
     # The header of a template names no encoding: the first translation brings it.
-    n_forms, charset = 0, None
+    n_forms = 0
+    charset = None
     for entry in entries(text):
         if not entry.source:
             header = entry.texts.get("msgstr", "")
             number = re.search(r"nplurals\s*=\s*(\d+)", header)
             n_forms = int(number[1]) if number else 0
-            start, end = entry.spans.get("msgstr", (0, 0))
-            charset = re.compile("charset=(CHARSET)").search(text, start, end)
+            charset = re.compile("charset=(CHARSET)").search(
+                text, *entry.spans.get("msgstr", (0, 0))
+            )
             continue
         if entry.place is None or entry.source.isspace():
             continue
@@ -95,9 +97,9 @@ def find(text: str) -> Iterator[Segment | Skipped]:
         forms = entry.forms
         n_done = next((i for i, key in enumerate(forms) if not entry.texts[key]), 0)
         for key in forms[n_done:]:
-            is_one = key in ("msgstr", "msgstr[0]") and not (n_forms == 1 and len(forms) == 1)
-            source = "msgid" if is_one or "msgid_plural" not in entry.texts else "msgid_plural"
-            start, before = entry.spans[key][0], ""
+            source = _source_of(entry, key, n_forms)
+            start = entry.spans[key][0]
+            before = ""
             if key == forms[n_done] and not entry.is_fuzzy:
                 start = entry.place if entry.flags is None else entry.flags
                 before = "#, fuzzy\n" if entry.flags is None else ", fuzzy"
@@ -106,10 +108,20 @@ def find(text: str) -> Iterator[Segment | Skipped]:
                 before, start = f"UTF-8{text[charset.end() : start]}{before}", charset.start(1)
                 charset = None
             missing = range(len(forms), n_forms) if key == forms[-1] and len(forms) > 1 else ()
-
             write = partial(_written, before, text[slice(*entry.spans[source])], missing)
-            target = Marked(entry.texts[key])
-            yield message(start, entry.spans[key][1], Marked(entry.texts[source]), write, target)
+            yield message(
+                start,
+                entry.spans[key][1],
+                Marked(entry.texts[source]),
+                write,
+                Marked(entry.texts[key]),
+            )
+
+
+def _source_of(entry: Entry, key: str, n_forms: int) -> str:
+    """The key of the source of a translation: of several forms, the first is for one."""
+    is_one = key in ("msgstr", "msgstr[0]") and not (n_forms == 1 and len(entry.forms) == 1)
+    return "msgid" if is_one or "msgid_plural" not in entry.texts else "msgid_plural"
 
 
 def _written(before: str, like: str, missing: Iterable[int], translation: str) -> str:

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import uvicorn
@@ -131,22 +131,25 @@ def command(
                 f"nmt serves {names} at http://{address}/ until Ctrl-C", flush=True
             ),
         )
-        config = uvicorn.Config(
-            app,
-            log_config=None,
-            log_level="error",  # a warning for each bad request would fill the disk
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,  # any client could name any address in them
-            timeout_graceful_shutdown=ceil(timeout + 5),  # seconds, from SIGTERM to the end
-            http="h11",
-            ws="none",
-        )
         # After the last answer uvicorn raises the signal again, for the handlers that it found.
         # These let the command end normally.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: None)
-        uvicorn.Server(config).run([listener])
+        uvicorn.Server(_server_config(app, timeout)).run([listener])
+
+
+def _server_config(app: Any, timeout: float) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        log_level="error",  # a warning for each bad request would fill the disk
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # any client could name any address in them
+        timeout_graceful_shutdown=ceil(timeout + 5),  # seconds, from SIGTERM to the end
+        http="h11",
+        ws="none",
+    )
 
 
 def is_loopback(host: str) -> bool:

@@ -95,18 +95,7 @@ class Guard:
 
         try:
             headers = Headers(scope=scope)
-            host, origin = headers.get("host", ""), headers.get("origin")
-            name = re.sub(r":\d*$", "", host.lower()).removeprefix("[").removesuffix("]")
-            if self.hosts is not None and name not in self.hosts:
-                # An attacker's name server may resolve a name of a web page to this machine.
-                names = ", ".join(sorted(self.hosts))
-                raise HTTPException(
-                    403, f"the header Host is {host!r}; this server has only the names {names}"
-                )
-            if origin is not None and origin.partition("://")[2] != host:
-                raise HTTPException(
-                    403, f"the request comes from a page of {origin}, not of this server"
-                )
+            self._check_origin(headers)
             is_post = scope["method"] == "POST"
             is_form = headers.get("content-type", FORMS[0] if is_post else "").startswith(FORMS)
             if is_post or is_form:
@@ -124,6 +113,22 @@ class Guard:
             await response(scope, receive, send_with_headers)
             return
         await self.app(scope, receive, send_with_headers)
+
+    def _check_origin(self, headers: Headers) -> None:
+        """Raises: HTTPException if a request is for another host, or from another site's page."""
+        host = headers.get("host", "")
+        origin = headers.get("origin")
+        name = re.sub(r":\d*$", "", host.lower()).removeprefix("[").removesuffix("]")
+        if self.hosts is not None and name not in self.hosts:
+            # An attacker's name server may resolve a name of a web page to this machine.
+            names = ", ".join(sorted(self.hosts))
+            raise HTTPException(
+                403, f"the header Host is {host!r}; this server has only the names {names}"
+            )
+        if origin is not None and origin.partition("://")[2] != host:
+            raise HTTPException(
+                403, f"the request comes from a page of {origin}, not of this server"
+            )
 
     async def _read_body(self, receive: Receive, limit: int) -> bytes:
         """Raises: HTTPException if the body is too large, or takes too long."""
