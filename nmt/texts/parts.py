@@ -110,11 +110,11 @@ def _log_probs(translations: Sequence[Translation], *, has_end: bool) -> tuple[f
     """Those of all tokens; has_end: and of <eos> at the end."""
     log_probs = list[float]()
     rest = 0.0  # of <eos> of the sentences before
-    for translation in translations:
+    for index, translation in enumerate(translations, 1):
         size = len(translation.tokens)
         log_probs += translation.token_log_probs[:size]
         rest += sum(translation.token_log_probs[size:])
-        if log_probs and translation is not translations[-1]:
+        if log_probs and index < len(translations):
             log_probs[-1] += rest
             rest = 0.0
     return (*log_probs, rest) if has_end else tuple(log_probs)
@@ -152,8 +152,8 @@ def _attention(
         return np.zeros((0, 1), np.float32)
     attention = np.zeros((n_rows, n_columns), np.float32)
     row = column = 0
-    for translation in translations:
-        is_last = translation is translations[-1]
+    for index, translation in enumerate(translations, 1):
+        is_last = index == len(translations)
         own = translation.attention[: n_rows - row if is_last else len(translation.tokens)]
         height, width = len(own), len(translation.src_tokens)
         attention[row : row + height, column : column + width] = own[:, :-1]

@@ -238,6 +238,15 @@ def test_a_text_that_is_a_term_needs_no_model() -> None:
     assert found[0].attention.shape == (3, 3)
 
 
+def test_equal_sentences_at_the_end_are_two() -> None:
+    """Though they share a translation."""
+    (best,) = texts().translate(["A dog. The tree. The tree."])
+    assert align(best, texts().translator.tokenizers) == [(i, i) for i in range(6)]
+    alone = texts().translate(["The tree."])[0].token_log_probs
+    end = [*alone[:-2], alone[-2] + alone[-1], *alone]
+    assert best.token_log_probs[-len(end) :] == pytest.approx(end)
+
+
 def test_a_lost_item_at_the_start_leaves_no_space() -> None:
     best = texts(lambda text: [""]).translate(["{a} is here"])[0]
     assert best.text == "{a}"
