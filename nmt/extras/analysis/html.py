@@ -8,7 +8,6 @@ text is escaped.
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,6 +20,7 @@ from nmt.decoding.translation import Translation
 from nmt.evaluation.results import TOKENIZED_WARNING
 from nmt.evaluation.scores import score_table
 from nmt.extras.analysis.results import Analysis
+from nmt.extras.page.files import read
 from nmt.files import explain_write_errors, write_text
 from nmt.report import curves
 from nmt.report.table import Table
@@ -139,7 +139,7 @@ def page(title: str, sections: Iterable[tuple[str, str]]) -> str:
 <meta http-equiv="Content-Security-Policy" content="{POLICY}">
 <title>{escape(title)}</title>
 <style>
-{_read_asset("page.css")}</style>
+{read("report.css")}</style>
 </head>
 <body>
 <main>
@@ -147,7 +147,7 @@ def page(title: str, sections: Iterable[tuple[str, str]]) -> str:
 {body}
 </main>
 <script>
-{_read_asset("page.js")}</script>
+{read("attention.js")}</script>
 </body>
 </html>
 """
@@ -237,7 +237,3 @@ def _weight_cell(percent: int) -> str:
     """HTML allows a cell without an end tag, which halves a long page; cells of 0 % stay empty."""
     shade = round(percent / 10)
     return f'<td class="w{shade}">{percent}' if shade else f"<td>{percent or ''}"
-
-
-def _read_asset(name: str) -> str:
-    return files("nmt.extras.analysis").joinpath(name).read_text(encoding="utf-8")

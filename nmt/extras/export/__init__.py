@@ -10,5 +10,6 @@ EXTRA = Extra(
             "nmt.extras.export.command:command",
         )
     },
+    needs=("page",),
     install="export",
 )

@@ -1,7 +1,6 @@
-"""Graphs of ONNX as programs for web/runtime.js: no protocol buffers, and weights in 8 bits."""
+"""Graphs of ONNX as programs for page/runtime.js: no protocol buffers, and weights in 8 bits."""
 
 import re
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -10,9 +9,9 @@ from onnx import helper, numpy_helper
 
 from nmt.errors import ConfigError
 from nmt.extras.export.storage import Array, compact, constants_and_nodes
+from nmt.extras.page.files import read
 
-RUNTIME = Path(__file__).with_name("web") / "runtime.js"
-OPERATORS = {*re.findall(r"^  ([A-Z]\w+): ", RUNTIME.read_text(encoding="utf-8"), re.MULTILINE)}
+OPERATORS = {*re.findall(r"^  ([A-Z]\w+): ", read("runtime.js"), re.MULTILINE)}
 # operator -> its inputs that are rows of numbers, which take little room
 ROWS = {"Linear": (1,), "LSTM": (1, 2), "GRU": (1, 2), "RNN": (1, 2), "Gather": (0,)}
 Weights = Literal["int8", "float32"]

@@ -1,4 +1,4 @@
-"""What splits and joins text in a browser, and what warns of translations, as JSON for web/*.js."""
+"""What splits and joins text in a browser, and what warns of translations, as JSON."""
 
 from typing import Any
 

@@ -12,7 +12,6 @@ import re
 import sys
 from collections.abc import Sequence
 from hashlib import sha256
-from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,6 +27,7 @@ from nmt.extras.export.graphs import export_graphs
 from nmt.extras.export.program import Weights, to_program
 from nmt.extras.export.settings import settings_of
 from nmt.extras.export.tokenizers import sentence_rules, tokenizer_data, warning_rules
+from nmt.extras.page.files import linked, read
 from nmt.files import new_folder, write_text
 from nmt.run.folder import load_run_config, load_vocabularies
 from nmt.run.load import load_model, opened, unchanged
@@ -35,23 +35,8 @@ from nmt.text.tokenizers import SIDES, load_tokenizer
 from nmt.texts.patterns import PATTERNS
 from nmt.texts.sentences import writes_spaces
 
-# Where the parts of the page are: a package, and a folder in it.
-SERVE, REPORTS, EXPORT = (
-    ("nmt.extras.serve", "page"),
-    ("nmt.extras.analysis", "."),
-    ("nmt.extras.export", "web"),
-)
-STYLES = {"page.css": REPORTS, "serve.css": SERVE}
-SCRIPTS = {"page.js": REPORTS, "request.js": EXPORT, "serve.js": SERVE}
-WORKER = (
-    "runtime.js",
-    "tokenizer.js",
-    "warnings.js",
-    "items.js",
-    "search.js",
-    "answers.js",
-    "worker.js",
-)
+# The scripts of the worker, which takes the place of the server.
+WORKER = ("runtime", "tokenizer", "warnings", "items", "search", "answers", "worker")
 # Nothing is loaded from elsewhere. `data:` are the runs inside the page, `blob:` is the worker.
 POLICY = (
     "default-src 'none'; script-src {hashes} 'wasm-unsafe-eval'; style-src 'unsafe-inline'; "
@@ -155,18 +140,20 @@ def _wide_characters() -> str:
 
 def _page(runs: Sequence[dict[str, Any]]) -> str:
     """index.html of `nmt serve` with its styles and scripts inside, the worker, and the runs."""
-    html = _read(SERVE, "index.html")
-    for name, place in STYLES.items():
-        style = f"<style>\n{_read(place, name)}</style>"
-        html = html.replace(f'<link rel="stylesheet" href="./{name}">', style)
-    scripts = {name: f"\n{_read(place, name)}" for name, place in SCRIPTS.items()}
-    for name, script in scripts.items():
-        html = html.replace(f'<script src="./{name}">', f"<script>{script}")
-    digests = (base64.b64encode(sha256(text.encode()).digest()) for text in scripts.values())
-    policy = POLICY.format(hashes=" ".join(f"'sha256-{digest.decode()}'" for digest in digests))
+    html, hashes = read("index.html").replace("request_server.js", "request_worker.js"), list[str]()
+    for name in linked(html):
+        text = f"\n{_compact(read(name))}"
+        if name.endswith(".css"):
+            link = f'<link rel="stylesheet" href="./{name}">'
+            html = html.replace(link, f"<style>{text}</style>")
+        else:
+            html = html.replace(f'<script src="./{name}">', f"<script>{text}")
+            digest = base64.b64encode(sha256(text.encode()).digest()).decode()
+            hashes.append(f"'sha256-{digest}'")
+    policy = POLICY.format(hashes=" ".join(hashes))
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
     listed = json.dumps(runs, ensure_ascii=False).replace("<", "\\u003c")
-    worker = "\n".join(_read(EXPORT, name) for name in WORKER)
+    worker = "\n".join(_compact(read(f"{name}.js")) for name in WORKER)
     data = (
         f'<script type="application/json" id="runs">{listed}</script>\n'
         f'<script type="text/plain" id="worker">\n{worker}</script>\n'
@@ -175,8 +162,6 @@ def _page(runs: Sequence[dict[str, Any]]) -> str:
     return html.replace("<script>", f"{data}<script>", 1)
 
 
-def _read(place: tuple[str, str], name: str) -> str:
-    """A part of the page, without indentation and lines of comments, which no browser needs."""
-    package, folder = place
-    text = files(package).joinpath(folder, name).read_text(encoding="utf-8")
+def _compact(text: str) -> str:
+    """Without indentation and lines of comments, which no browser needs."""
     return re.sub(r"^\s*//.*\n|^\s+", "", text, flags=re.MULTILINE)

@@ -11,5 +11,5 @@ EXTRA = Extra(
         )
     },
     install="serve",
-    needs=("analysis", "documents", "init"),
+    needs=("documents", "init", "page"),
 )

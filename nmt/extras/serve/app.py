@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from importlib.resources import files
 from itertools import islice
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -28,6 +28,7 @@ from nmt.extras.documents.document import (
     open_document,
 )
 from nmt.extras.init.languages import english_names
+from nmt.extras.page.files import linked, read
 from nmt.extras.serve import schemas
 from nmt.extras.serve.answers import (
     Answer,
@@ -45,15 +46,7 @@ from nmt.plugins import import_object
 from nmt.texts.marked import Marked
 from nmt.texts.warnings import describe
 
-# URL -> package, file and type of the page's parts. The style is that of the reports.
-PAGE = {
-    "/": ("nmt.extras.serve", "page/index.html", "text/html; charset=utf-8"),
-    "/page.css": ("nmt.extras.analysis", "page.css", "text/css; charset=utf-8"),
-    "/page.js": ("nmt.extras.analysis", "page.js", "text/javascript; charset=utf-8"),
-    "/serve.css": ("nmt.extras.serve", "page/serve.css", "text/css; charset=utf-8"),
-    "/request.js": ("nmt.extras.serve", "page/request.js", "text/javascript; charset=utf-8"),
-    "/serve.js": ("nmt.extras.serve", "page/serve.js", "text/javascript; charset=utf-8"),
-}
+MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript"}
 MAX_LINE = 5000  # characters; the memory that its attention needs grows with their square
 MAX_BATCH = 64  # texts that are translated together
 MAX_PART = 32  # texts of a request that wait at once: other requests come between its parts
@@ -356,8 +349,10 @@ def create_app(
     app.get("/languages")(api.languages)
     app.get("/frontend/settings")(api.settings)
     app.get("/health")(api.health)
-    for path, (package, name, media_type) in PAGE.items():
-        app.add_route(path, _file(files(package).joinpath(name).read_bytes(), media_type))
+    page = read("index.html")
+    app.add_route("/", _file(page, "text/html"))
+    for name in linked(page):
+        app.add_route(f"/{name}", _file(read(name), MEDIA_TYPES[Path(name).suffix]))
     for kind in (NmtError, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, on_error)
 
@@ -369,7 +364,7 @@ def create_app(
     return app
 
 
-def _file(content: bytes, media_type: str) -> Callable[[Request], Response]:
+def _file(content: str, media_type: str) -> Callable[[Request], Response]:
     headers = {"Cache-Control": "no-cache"}
     return lambda _request: Response(content, media_type=media_type, headers=headers)
 

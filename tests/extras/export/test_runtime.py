@@ -17,7 +17,8 @@ pytest.importorskip("playwright", reason="needs playwright")
 from playwright.sync_api import Browser, Page
 
 from nmt.extras.export.graphs import export_graphs
-from nmt.extras.export.program import OPERATORS, RUNTIME, to_program
+from nmt.extras.export.program import OPERATORS, to_program
+from nmt.extras.page.files import FOLDER, read
 from tests.extras.analysis.test_html import needs_chromium
 from tests.extras.export.test_command import CASES, TGT_V, build_model
 
@@ -48,7 +49,7 @@ const run = (program, weights, given, isWide) => {
 @pytest.fixture(scope="module")
 def page(browser: Browser) -> Iterator[Page]:
     page = browser.new_page()
-    page.add_script_tag(path=RUNTIME)
+    page.add_script_tag(path=FOLDER / "runtime.js")
     page.add_script_tag(content=SCRIPT)
     page.evaluate("startKernel()")
     assert {*page.evaluate("Object.keys(OPERATORS)")} == OPERATORS
@@ -146,7 +147,7 @@ def test_products_of_the_largest_values(page: Page, columns: int) -> None:
 
 def test_the_kernel_is_compiled() -> None:
     wasmtime = pytest.importorskip("wasmtime", reason="needs wasmtime")
-    (kernel,) = re.findall(r"^const KERNEL =\n([^;]*);", RUNTIME.read_text(), re.MULTILINE)
-    compiled = bytes(wasmtime.wat2wasm(RUNTIME.with_name("kernel.wat").read_text()))
+    (kernel,) = re.findall(r"^const KERNEL =\n([^;]*);", read("runtime.js"), re.MULTILINE)
+    compiled = bytes(wasmtime.wat2wasm(read("kernel.wat")))
     without_names = compiled[: compiled.index(b"\x04name") - 3]
     assert base64.b64decode("".join(re.findall('"(.*)"', kernel))) == without_names

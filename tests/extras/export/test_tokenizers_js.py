@@ -16,6 +16,7 @@ from nmt.decoding.translation import Translation
 from nmt.decoding.unknown_words import Replacement
 from nmt.extras.export import tokenizers as exported
 from nmt.extras.export.translate import Tokenizer as Standalone
+from nmt.extras.page.files import FOLDER
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, load_tokenizer, model_path
 from nmt.text.vocabulary import Vocabulary
 from nmt.texts import sentences
@@ -30,7 +31,6 @@ from tests.texts.test_warnings import ENGLISH, GERMAN
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 
-SCRIPTS = Path(exported.__file__).parent / "web"
 N_LINES = 5000
 
 TEXT = """
@@ -85,7 +85,7 @@ def page(browser: Browser) -> Iterator[Page]:
     page = browser.new_page()
     page.on("pageerror", lambda error: problems.append(str(error)))
     for name in ("tokenizer.js", "warnings.js"):
-        page.add_script_tag(path=SCRIPTS / name)
+        page.add_script_tag(path=FOLDER / name)
     yield page
     page.close()
     assert problems == []

@@ -18,9 +18,9 @@ pytest.importorskip("playwright", reason="needs playwright")
 
 from playwright.sync_api import Browser, Page, expect
 
-from nmt.extras.export import web_page
 from nmt.extras.export.expressions import to_javascript
 from nmt.extras.export.web_page import write_web
+from nmt.extras.page.files import FOLDER
 from nmt.extras.serve.answers import ServedRun, find_alternatives, line_details
 from nmt.extras.serve.whatif import beam_tree, losses_without
 from nmt.texts.differences import differences
@@ -198,7 +198,7 @@ ITEMS = [
 def test_missing_items_are_those_of_nmt(browser: Browser) -> None:
     patterns = [to_javascript(row.pattern.finditer) for row in PATTERNS if row.is_compared]
     with browser.new_page() as page:
-        page.add_script_tag(path=Path(web_page.__file__).with_name("web") / "items.js")
+        page.add_script_tag(path=FOLDER / "items.js")
         call = "([pairs, patterns]) => pairs.map((pair) => lacksItems(...pair, patterns))"
         found = page.evaluate(call, [ITEMS, patterns])
     expected = [any(each.problem == "missing" for each in differences(*pair)) for pair in ITEMS]

@@ -15,6 +15,7 @@ pytest.importorskip("fastapi", reason="needs nmt[serve]")
 from fastapi.testclient import TestClient
 
 from nmt.decoding.forced import score_pairs
+from nmt.extras.page.files import linked
 from nmt.extras.serve import guard as module
 from nmt.extras.serve.answers import MIN_PROBABILITY, ServedRun, find_alternatives, group_words
 from nmt.extras.serve.app import Api, create_app
@@ -150,8 +151,10 @@ def test_what_there_is(client: TestClient) -> None:
 
 
 def test_the_page_loads_nothing_from_elsewhere(client: TestClient) -> None:
-    for path in ("/", "/page.css", "/page.js", "/serve.css", "/request.js", "/serve.js"):
-        response = client.get(path)
+    names = linked(client.get("/").text)
+    assert {"report.css", "request_server.js"} <= {*names}
+    for name in ("", *names):
+        response = client.get(f"/{name}")
         assert response.status_code == 200
         assert response.headers["content-security-policy"].startswith(
             "default-src 'none'; script-src 'self';"
