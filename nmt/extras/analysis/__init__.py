@@ -17,6 +17,6 @@ EXTRA = Extra(
             "page": Part("nmt.extras.analysis.html:attention_page"),
         }
     },
-    needs=("page",),
     install="analysis",
+    needs=("page",),
 )

@@ -10,6 +10,6 @@ EXTRA = Extra(
             "nmt.extras.export.command:command",
         )
     },
-    needs=("page",),
     install="export",
+    needs=("page",),
 )

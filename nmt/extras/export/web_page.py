@@ -21,22 +21,61 @@ from urllib.parse import quote
 
 import onnx
 
+from nmt.decoding.search import EXTRA_TOKENS
+from nmt.decoding.unknown_words import UNKNOWN
 from nmt.errors import ConfigError, DataError
 from nmt.extras.export.expressions import to_javascript
 from nmt.extras.export.graphs import export_graphs
 from nmt.extras.export.program import Weights, to_program
 from nmt.extras.export.settings import settings_of
 from nmt.extras.export.tokenizers import sentence_rules, tokenizer_data, warning_rules
-from nmt.extras.page.files import linked, read
+from nmt.extras.page.files import FOLDER, linked, read
 from nmt.files import new_folder, write_text
 from nmt.run.folder import load_run_config, load_vocabularies
 from nmt.run.load import load_model, opened, unchanged
+from nmt.text import tokenizers
 from nmt.text.tokenizers import SIDES, load_tokenizer
+from nmt.text.vocabulary import EOS, PAD, SOS, SPECIALS, UNK
+from nmt.texts import differences
 from nmt.texts.patterns import PATTERNS
 from nmt.texts.sentences import writes_spaces
 
 # The scripts of the worker, which takes the place of the server.
-WORKER = ("runtime", "tokenizer", "warnings", "items", "search", "answers", "worker")
+WORKER = (
+    "kernel",
+    "operators",
+    "tokenizer",
+    "sentences",
+    "warnings",
+    "items",
+    "search",
+    "answers",
+    "worker",
+)
+# What they share with nmt, by the names that it has there: values; and patterns, with their use.
+SHARED = {
+    "PAD": PAD,
+    "UNK": UNK,
+    "SOS": SOS,
+    "EOS": EOS,
+    "SPECIALS": SPECIALS,
+    "UNKNOWN": UNKNOWN,
+    "EXTRA_TOKENS": EXTRA_TOKENS,
+    "JOINER": tokenizers.JOINER,
+    "SPACE": tokenizers.SPACE,
+    "MAX_WORD": differences.MAX_WORD,
+}
+SHARED_PATTERNS = (
+    (tokenizers, "_INVISIBLE", "finditer"),
+    (differences, "_DIGITS", "finditer"),
+    (differences, "_HALF_DAY", "search"),
+    (differences, "_MYRIADS", "search"),
+    (differences, "_NUMBER", "finditer"),
+    (differences, "_ORDER", "finditer"),
+    (differences, "_POSITION", "finditer"),
+    (differences, "_SEPARATOR", "finditer"),
+    (differences, "_WITH_KEY", "fullmatch"),
+)
 # Nothing is loaded from elsewhere. `data:` are the runs inside the page, `blob:` is the worker.
 POLICY = (
     "default-src 'none'; script-src {hashes} 'wasm-unsafe-eval'; style-src 'unsafe-inline'; "
@@ -153,13 +192,23 @@ def _page(runs: Sequence[dict[str, Any]]) -> str:
     policy = POLICY.format(hashes=" ".join(hashes))
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
     listed = json.dumps(runs, ensure_ascii=False).replace("<", "\\u003c")
-    worker = "\n".join(_compact(read(f"{name}.js")) for name in WORKER)
+    worker = "\n".join([constants(), *(_compact(read(f"{name}.js")) for name in WORKER)])
     data = (
         f'<script type="application/json" id="runs">{listed}</script>\n'
         f'<script type="text/plain" id="worker">\n{worker}</script>\n'
     )
     html = html.replace("<title>", f"{meta}<title>", 1)
     return html.replace("<script>", f"{data}<script>", 1)
+
+
+def constants() -> str:
+    """What the scripts of the worker use and do not define."""
+    kernel = base64.b64encode((FOLDER / "kernel.wasm").read_bytes()).decode()
+    lines = [f"const {name} = {json.dumps(value)};" for name, value in SHARED.items()]
+    for module, name, method in SHARED_PATTERNS:
+        pattern = to_javascript(getattr(vars(module)[name], method))
+        lines.append(f"const {name} = new RegExp(...{json.dumps(pattern)});")
+    return "\n".join([*lines, f'const KERNEL = "{kernel}";', ""])
 
 
 def _compact(text: str) -> str:

@@ -2,46 +2,43 @@
 
 const MIN_PROBABILITY = 0.002; // of an alternative; less probable tokens start nonsense
 const N_ALTERNATIVES = 8;
-const N_SPECIALS = 4;
-const UNKNOWN = "<unk>";
 
 const last = (values) => Math.max(-1, ...values);
 
 // A run that translates. Its parts come from web_page.py; weights: ArrayBuffer.
 class Translator {
   constructor(parts, weights) {
-    const { settings, vocabularies, tokenizers, encoder, step, sizes: [size, rest] } = parts;
-    if (weights.byteLength !== size + rest) throw new Error("weights are missing");
-    const idsOf = ({ tokens }) => new Map(tokens.map((token, id) => [token, id]).slice(N_SPECIALS));
-    const sides = ["src", "tgt"];
+    const { settings, vocabularies, tokenizers } = parts;
+    this.rules = parts;
     this.settings = settings;
     this.options = { ...settings.decoding, words: vocabularies.tgt.tokens.length };
-    this.rules = parts;
-    this.tgtTokens = vocabularies.tgt.tokens;
-    [this.srcIds, this.tgtIds] = [idsOf(vocabularies.src), idsOf(vocabularies.tgt)];
-    [this.srcTokenizer, this.tgtTokenizer] = sides.map((side) => new Tokenizer(settings.tokenizers[side], tokenizers[side]));
-    const frequencies = (tokenizer, { tokens, counts }) => wordFrequencies(tokenizer, tokens, counts);
-    this.languages = [frequencies(this.srcTokenizer, vocabularies.src), frequencies(this.tgtTokenizer, vocabularies.tgt)];
     this.wide = new RegExp(parts.wide, "u");
-    this.model = new Model(new Graph(encoder, weights.slice(0, size)), new Graph(step, weights.slice(size)));
+    this.model = new Model(parts, weights);
+    [this.src, this.tgt] = ["src", "tgt"].map((side) => {
+      const tokenizer = new Tokenizer(settings.tokenizers[side], tokenizers[side]);
+      return new Language(tokenizer, vocabularies[side]);
+    });
   }
 
   // A text, its tokens that the model reads, and their ids.
   read(source) {
-    const all = this.srcTokenizer.split(source);
+    const all = this.src.tokenizer.split(source);
     const srcTokens = all.slice(0, this.options.max_source_tokens);
-    return { source, srcTokens, src: srcTokens.map((token) => this.srcIds.get(token) ?? UNK), srcCut: all.length > srcTokens.length };
+    const src = srcTokens.map((token) => this.src.ids.get(token) ?? UNK);
+    return { source, srcTokens, src, srcCut: all.length > src.length };
   }
 
-  // The n best translations of a sentence that begin with the ids `prefix`; of those with the same text, the best one.
-  async translate(text, n, prefix, pause) {
+  // The n best translations of a sentence that begin with the ids `prefix`; of those with the same
+  // text, the best one.
+  async translate(text, n, prefix) {
     const given = this.read(text);
     if (!given.src.length) return [];
     if (!prefix.length && isCopied(text, this.settings.not_copied)) return [copyOf(given)];
     const findBest = async (nBest) => {
-      const { best } = await search(this.model, given.src, this.options, nBest, prefix, pause);
+      const { best } = await search(this.model, given.src, this.options, nBest, prefix);
       const all = best.map((end) => this.translationOf(given, end));
-      return all.filter(({ text }, i) => all.findIndex((other) => other.text === text) === i).slice(0, n);
+      const texts = all.map(({ text }) => text);
+      return all.filter(({ text }, i) => texts.indexOf(text) === i).slice(0, n);
     };
     const found = await findBest(n);
     return found.length < n && n < this.options.beam ? findBest(this.options.beam) : found;
@@ -49,93 +46,131 @@ class Translator {
 
   translationOf(given, end) {
     const nodes = pathTo(end);
-    const tokens = (end.complete ? nodes.slice(0, -1) : nodes).map(({ id }) => this.tgtTokens[id]);
+    const ids = nodes.map(({ id }) => id).slice(0, end.complete ? -1 : undefined);
+    const tokens = ids.map((id) => this.tgt.tokens[id]);
     const attention = nodes.map((node) => node.attention);
-    const replaced = this.options.replace_unknown && tokens.includes(UNKNOWN) ? this.replace(given, tokens, attention) : [];
+    const replaced = this.options.replace_unknown ? this.replace(given, tokens, attention) : [];
     const written = tokens.slice();
     for (const { position, token } of replaced) written[position] = token;
-    const text = this.tgtTokenizer.join(written.filter(Boolean));
-    return { ...given, text, tokens, written, replaced, attention, logProbs: nodes.map(({ own }) => own), score: end.score, complete: end.complete };
+    const text = this.tgt.tokenizer.join(written);
+    const token_log_probs = nodes.map(({ own }) => own);
+    const { score, complete } = end;
+    return {
+      ...given,
+      text,
+      tokens,
+      written,
+      replaced,
+      attention,
+      token_log_probs,
+      score,
+      complete,
+    };
   }
 
   // Unknown words become the source word with the largest weight, or its translation (Luong 2015b).
   replace({ source, srcTokens }, tokens, attention) {
-    const surfaces = this.srcTokenizer.surfaceForms(source, srcTokens);
-    return tokens.flatMap((unknown, position) => {
-      if (unknown !== UNKNOWN) return [];
+    const surfaces = this.src.tokenizer.surfaceForms(source, srcTokens);
+    const positions = [...tokens.keys()].filter((position) => tokens[position] === UNKNOWN);
+    return positions.map((position) => {
       const weights = attention[position].slice(0, srcTokens.length);
-      if (!weights.some(Boolean)) return { position, src_position: null, token: "", origin: "left out" };
       const peak = weights.indexOf(Math.max(...weights));
-      const entry = this.settings.lexicon[srcTokens[peak]] ?? UNKNOWN;
-      const [token, origin] = entry === UNKNOWN ? [surfaces[peak], "copied"] : [entry, "lexicon"];
-      return { position, src_position: peak, token, origin };
+      const known = this.settings.lexicon[srcTokens[peak]];
+      let [token, origin] = [surfaces[peak], "copied"];
+      if (known && known !== UNKNOWN) [token, origin] = [known, "lexicon"];
+      if (!weights.some(Boolean)) [token, origin] = ["", "left out"];
+      return { position, src_position: token ? peak : null, token, origin };
     });
   }
 
   // The ids of the tokens of a translation.
   idsOf(tokens) {
     return tokens.map((token) => {
-      const id = token === UNKNOWN ? UNK : this.tgtIds.get(token);
-      if (id === undefined) throw new Error(`'${this.tgtTokenizer.join([token])}' is not in the target vocabulary`);
-      return id;
+      const id = token === UNKNOWN ? UNK : this.tgt.ids.get(token);
+      if (id !== undefined) return id;
+      throw new Error(`'${this.tgt.tokenizer.join([token])}' is not in the target vocabulary`);
     });
   }
 
-  // All about a line and its translations; a line of several sentences has them.
-  async detailsOf(line, n, prefix, pause) {
-    const ids = this.idsOf(this.tgtTokenizer.split(prefix));
+  // All about each line and its translations.
+  async lines({ q, alternatives = 0, prefix = "" }) {
+    const ids = this.idsOf(this.tgt.tokenizer.split(prefix));
+    const lines = [];
+    for (const line of q) lines.push(await this.detailsOf(line, 1 + alternatives, ids));
+    return lines;
+  }
+
+  // A line of several sentences has them.
+  async detailsOf(line, n, prefix) {
     const sentences = [];
-    for (const [start, end] of prefix ? [[0]] : findSentences(line, this.rules.sentences)) {
+    for (const [start, end] of prefix.length ? [[0]] : findSentences(line, this.rules.sentences)) {
       if (line) await pause();
       const { source, srcTokens, srcCut } = this.read(line.slice(start, end));
-      const translations = await this.translate(source, n, ids, pause);
-      const warnings = translations.slice(0, 1).flatMap((best) => this.warningsOf(best));
-      const [words] = this.groupWords(source, srcTokens, this.srcTokenizer);
-      sentences.push({ source, src_words: words, src_cut: srcCut, warnings, translations: translations.map((each) => this.describe(each)) });
+      const best = await this.translate(source, n, prefix);
+      sentences.push({
+        source,
+        src_words: this.groupWords(source, srcTokens, this.src.tokenizer)[0],
+        src_cut: srcCut,
+        warnings: best.slice(0, 1).flatMap((each) => this.warningsOf(each)),
+        translations: best.map((each) => this.describe(each)),
+      });
     }
     if (sentences.length === 1) return sentences[0];
-    const texts = sentences.flatMap(({ translations }) => translations.slice(0, 1).map(({ text }) => text));
-    const warnings = [...new Set(sentences.flatMap((sentence) => sentence.warnings))];
-    return { source: line, warnings, translations: [{ text: texts.join(this.rules.writes_spaces ? " " : "") }], sentences };
+    const texts = sentences.flatMap(({ translations: [best] }) => best?.text ?? []);
+    const text = texts.join(this.rules.writes_spaces ? " " : "");
+    const warnings = new Set(sentences.flatMap((sentence) => sentence.warnings));
+    return { source: line, warnings: [...warnings], translations: [{ text }], sentences };
   }
 
   warningsOf(translation) {
-    const { warnings, items } = this.rules;
-    const texts = warningsOf(translation, warnings, ...this.languages);
-    return lacksItems(translation.source, translation.text, items) ? [...texts, warnings.descriptions["items changed"]] : texts;
+    const { warnings } = this.rules;
+    const texts = warningsOf(translation, warnings, this.src, this.tgt);
+    const isChanged = lacksItems(translation.source, translation.text, this.rules);
+    return isChanged ? [...texts, warnings.descriptions["items changed"]] : texts;
   }
 
   // The words of a translation with their probabilities, and the attention between words.
-  describe({ source, srcTokens, text, tokens, written, replaced, attention, logProbs, score, complete }) {
-    const [texts, rows] = this.groupWords(text, written, this.tgtTokenizer);
-    const columns = this.groupWords(source, srcTokens, this.srcTokenizer)[1];
+  describe(translation) {
+    const { source, srcTokens, text, written, replaced, token_log_probs } = translation;
+    const [texts, rows] = this.groupWords(text, written, this.tgt.tokenizer);
     let [end, first] = [0, 0];
     const words = texts.map((word, index) => {
       const start = Math.max(text.indexOf(word, end), end);
-      const next = Math.max(rows.lastIndexOf(index) + 1, first); // tokens that add no text belong to the next word
-      const origin = replaced.findLast(({ position, token }) => token && position >= first && position < next)?.origin ?? "model";
-      const probability = Math.exp(sumOf(logProbs.slice(first, next)));
-      const result = { text: word, before: text.slice(end, start), token: first, probability, origin };
+      // Tokens that add no text belong to the next word.
+      const next = Math.max(rows.lastIndexOf(index) + 1, first);
+      const isOwn = ({ position, token }) => token && position >= first && position < next;
+      const result = {
+        text: word,
+        before: text.slice(end, start),
+        token: first,
+        probability: Math.exp(sumOf(token_log_probs.slice(first, next))),
+        origin: replaced.findLast(isOwn)?.origin ?? "model",
+      };
       [end, first] = [start + word.length, next];
       return result;
     });
-    // The sum over a source word's tokens, the mean over an output word's; the last column is the end of the source.
-    const ends = [...columns, last(columns) + 1];
+    // The sum over a source word's tokens, the mean over an output word's; the last column is the
+    // end of the source.
+    const columns = this.groupWords(source, srcTokens, this.src.tokenizer)[1];
+    columns.push(last(columns) + 1);
     const weights = texts.map((_, index) => {
-      const own = attention.filter((__, row) => rows[row] === index);
-      const totals = new Array(last(ends) + 1).fill(0);
-      for (const row of own) row.forEach((weight, column) => { if (ends[column] >= 0) totals[ends[column]] += weight / own.length; });
+      const own = translation.attention.filter((_, row) => rows[row] === index);
+      const totals = Array(last(columns) + 1).fill(0);
+      for (const row of own) {
+        columns.forEach((column, i) => column >= 0 && (totals[column] += row[i] / own.length));
+      }
       return totals;
     });
-    const shown = { text, tokens, score, log_prob: sumOf(logProbs), token_log_probs: logProbs, replaced, complete, confidence: null, words };
-    return { ...shown, attention: weights.flat().some(Boolean) ? weights : null }; // null: the model has none
+    const log_prob = sumOf(token_log_probs);
+    const attention = weights.flat().some(Boolean) ? weights : null; // null: the model has none
+    return { ...translation, log_prob, confidence: null, words, attention };
   }
 
-  // The words of a text, and for each token the index of its word; -1 if it adds no text. Words stand between spaces; in
-  // scripts that write none, each token is a word.
+  // The words of a text, and for each token the index of its word; -1 if it adds no text. Words
+  // stand between spaces; in scripts that write none, each token is a word.
   groupWords(text, tokens, tokenizer) {
-    const words = [];
     if (this.wide.test(text)) {
+      const words = [];
       const indices = tokens.map((token) => {
         const word = tokenizer.join([token]);
         return word ? words.push(word) - 1 : -1;
@@ -151,76 +186,79 @@ class Translator {
     });
     const written = text.split(SPACES).filter((word) => tokenizer.normalize(word));
     const n = last(indices) + 1;
-    return [written.length === n ? written : tokenizer.join(tokens).split(" ").slice(0, n), indices];
+    return [written.length === n ? written : before.split(" ").slice(0, n), indices];
   }
 
   // The words that could follow the first tokens of a translation, each with the rest.
-  async alternatives(text, tokens, pause) {
+  async alternatives({ q: text, tokens }) {
     const prefix = this.idsOf(tokens);
-    const n = Math.min(N_ALTERNATIVES + N_SPECIALS, this.options.words);
+    const n = Math.min(N_ALTERNATIVES + SPECIALS.length, this.options.words);
     const step = [...follow(this.model, [this.read(text).src], prefix, n)].at(-1);
-    const likely = step.words(0).filter(({ id }) => id >= N_SPECIALS).slice(0, N_ALTERNATIVES);
+    const likely = step.words(0).filter(({ id }) => id >= SPECIALS.length);
     const found = new Map();
-    for (const { id, logProb } of likely) {
-      const probability = Math.exp(logProb);
+    for (const { id, own } of likely.slice(0, N_ALTERNATIVES)) {
+      const probability = Math.exp(own);
       if (found.size && probability < MIN_PROBABILITY) break;
       await pause();
-      const [best] = await this.translate(text, 1, [...prefix, id], pause);
+      const [best] = await this.translate(text, 1, [...prefix, id]);
       if (!found.has(best.text)) found.set(best.text, { best, probability });
     }
     return [...found.values()].flatMap(({ best, probability }) => {
-      const translation = this.describe(best);
-      const words = translation.words.filter(({ token }) => token === prefix.length); // none: the token continues the word before
-      return words.map((word) => ({ word: word.text, probability, translation, warnings: this.warningsOf(best) }));
+      const [translation, warnings] = [this.describe(best), this.warningsOf(best)];
+      // None: the token continues the word before.
+      const words = translation.words.filter(({ token }) => token === prefix.length);
+      return words.map((word) => ({ word: word.text, probability, translation, warnings }));
     });
   }
 
-  // How much less probable each token of a translation and its end become, in nats, without each word of the source.
-  async losses(text, tokens, pause) {
+  // How much less probable each token of a translation and its end become, in nats, without each
+  // word of the source.
+  async losses({ q: text, tokens }) {
     const { srcTokens, src } = this.read(text);
-    const [words, places] = this.groupWords(text, srcTokens, this.srcTokenizer);
+    const [words, places] = this.groupWords(text, srcTokens, this.src.tokenizer);
     if (words.length < 2) return []; // without its only word, there is nothing to translate
-    const shorter = words.map((_, word) => src.filter((__, i) => places[i] !== word));
-    const ids = this.idsOf(tokens);
+    const shorter = words.map((_, word) => src.filter((_, i) => places[i] !== word));
+    const ids = [...this.idsOf(tokens), EOS];
     const losses = words.map(() => []);
-    let position = 0;
-    for (const step of follow(this.model, [src, ...shorter], ids)) {
-      if (position % STEPS_AT_ONCE === 0) await pause();
-      const id = ids[position++] ?? EOS;
+    for (const step of follow(this.model, [src, ...shorter], ids.slice(0, -1))) {
+      if (losses[0].length % STEPS_AT_ONCE === 0) await pause();
+      const id = ids[losses[0].length];
       losses.forEach((loss, i) => loss.push(step.logProb(0, id) - step.logProb(i + 1, id)));
     }
     return losses;
   }
 
   // What the beam kept at each step.
-  async tree(text, pause) {
-    const { best, steps } = await search(this.model, this.read(text).src, this.options, this.options.beam, [], pause);
+  async nodes({ q }) {
+    const { src } = this.read(q);
+    const { best, steps } = await search(this.model, src, this.options, this.options.beam);
     const nodes = steps.flat();
     const placeIn = (list, node) => (list.includes(node) ? list.indexOf(node) : null);
     return nodes.map((node) => ({
-      text: this.tgtTokens[node.id], parent: placeIn(nodes, node.parent), rank: placeIn(best, node),
-      probability: Math.exp(node.own), log_prob: node.logProb, ends: node.complete || best.includes(node),
+      text: this.tgt.tokens[node.id],
+      parent: placeIn(nodes, node.parent),
+      rank: placeIn(best, node),
+      probability: Math.exp(node.own),
+      log_prob: node.logProb,
+      ends: node.complete || best.includes(node),
     }));
   }
 }
 
-// A line without words is its own translation.
-function copyOf(given) {
-  const { source, srcTokens } = given;
-  const attention = [...srcTokens, EOS].map((_, row, all) => all.map((__, column) => Number(row === column)));
-  const text = /(?! )[\p{C}\p{Z}]/u.test(source) ? normalize(source) : source; // printable characters stay
-  const logProbs = attention.map(() => 0);
-  return { ...given, text, tokens: srcTokens, written: srcTokens, replaced: [], attention, logProbs, score: 0, complete: true };
+// Whether a line is its own translation: it has no letters, and no foreign sign such as "。".
+// notCopied: such signs; or null.
+function isCopied(text, notCopied) {
+  if (notCopied === null || /\p{L}/u.test(text)) return false;
+  return /^[\x00-\x7f]*$/.test(text) || ![...notCopied].some((sign) => text.includes(sign));
 }
 
-// By path: the translator, the body of the request, and a function to wait for between its parts.
-const ANSWERS = {
-  "/translate": async (translator, { q: lines, alternatives = 0, prefix = "" }, pause) => {
-    const details = [];
-    for (const line of lines) details.push(await translator.detailsOf(line, 1 + alternatives, prefix, pause));
-    return { lines: details };
-  },
-  "/alternatives": async (translator, { q, tokens }, pause) => ({ alternatives: await translator.alternatives(q, tokens, pause) }),
-  "/without": async (translator, { q, tokens }, pause) => ({ losses: await translator.losses(q, tokens, pause) }),
-  "/tree": async (translator, { q }, pause) => ({ nodes: await translator.tree(q, pause) }),
-};
+// A line without words is its own translation.
+function copyOf(given) {
+  const { source, srcTokens: tokens } = given;
+  const n = tokens.length + 1;
+  const attention = Array.from({ length: n }, (_, row) => Array(n).fill(0).with(row, 1));
+  const isPrintable = !/(?! )[\p{C}\p{Z}]/u.test(source);
+  const text = isPrintable ? source : normalize(source);
+  const found = { text, tokens, written: tokens, replaced: [], attention };
+  return { ...given, ...found, token_log_probs: Array(n).fill(0), score: 0, complete: true };
+}

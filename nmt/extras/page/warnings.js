@@ -1,61 +1,93 @@
-// Which translations are probably wrong: as nmt/decoding/warnings.py, without lost sentences, changed items, and lines without words.
+// Which translations are probably wrong: as nmt/texts/warnings.py, without lost sentences,
+// changed items, and lines without words.
 
 const hasLetters = (text) => /\p{L}/u.test(text);
 const sumOf = (numbers) => numbers.reduce((sum, number) => sum + number, 0);
 
-// A language by the frequencies of its tokens: those of the vocabulary, with their counts in the training data.
-function wordFrequencies(tokenizer, tokens, counts) {
-  const total = Math.max(sumOf(counts), 1);
-  const logProbs = counts.map((count) => Math.log(Math.max(count, 0.5) / total));
-  const known = new Map(tokens.map((token, id) => [token, logProbs[id]]).slice(4)); // after the special tokens
-  const unknown = logProbs.reduce((one, other) => Math.min(one, other));
-  const logProb = (text) => sumOf(tokenizer.split(text).map((token) => known.get(token) ?? unknown));
-  const areKnown = (text) => tokenizer.split(text).filter(hasLetters).map((token) => known.has(token));
-  return { tokenizer, known, logProb, areKnown };
+// A language: its tokenizer, and its vocabulary with the counts of the training data.
+class Language {
+  constructor(tokenizer, { tokens, counts }) {
+    const total = Math.max(sumOf(counts), 1);
+    const logProbs = counts.map((count) => Math.log(Math.max(count, 0.5) / total));
+    Object.assign(this, { tokenizer, tokens, logProbs });
+    this.unknown = logProbs.reduce((one, other) => Math.min(one, other));
+    this.ids = new Map(tokens.map((token, id) => [token, id]).slice(SPECIALS.length));
+  }
+
+  // Of the tokens of a text, as if each were independent of the others.
+  logProb(text) {
+    const tokens = this.tokenizer.split(text);
+    return sumOf(tokens.map((token) => this.logProbs[this.ids.get(token)] ?? this.unknown));
+  }
+
+  // Of each token with letters: whether it is in the vocabulary.
+  known(text) {
+    return this.tokenizer
+      .split(text)
+      .filter(hasLetters)
+      .map((token) => this.ids.has(token));
+  }
 }
 
-// Their texts. translation: {source, text, srcTokens, tokens, srcCut, complete, replaced: [{src_position}, ...]}; rules: by Python.
+// Their texts. translation: see answers.js; rules: by Python.
 function warningsOf(translation, rules, src, tgt) {
   const { srcTokens, tokens, srcCut, complete } = translation;
   const isRepeating = repeats(tokens, rules) && !repeats(srcTokens, rules);
-  const names = [warningOfSource(translation, rules, src, tgt), srcCut && "source cut", !complete && "output cut"];
-  return [...names, isRepeating && "output repeats"].filter(Boolean).map((name) => rules.descriptions[name]);
+  const names = [warningOfSource(translation, rules, src, tgt)];
+  if (srcCut) names.push("source cut");
+  if (!complete) names.push("output cut");
+  if (isRepeating) names.push("output repeats");
+  return names.filter(Boolean).map((name) => rules.descriptions[name]);
 }
 
 function warningOfSource({ source, text, srcTokens, replaced }, rules, src, tgt) {
   const start = [...source].slice(0, rules.MAX_CHARACTERS).join("");
   const words = start.split(SPACES).filter(hasLetters);
   if (isInCapitals(start, words, rules, src)) return "source in capitals";
-  const gains = words.map((word) => tgt.logProb(word) - src.logProb(word));
-  const isProbable = words.length >= rules.MIN_WORDS && sumOf(gains) > rules.MIN_MARGIN * words.length;
-  const nTarget = words.filter((word, i) => gains[i] > 0 && tgt.areKnown(word).every(Boolean)).length;
-  if (isProbable && nTarget >= rules.MIN_TARGET * words.length) return "source in target language";
-  const unknown = srcTokens.filter((token) => hasLetters(token) && !src.known.has(token));
+  if (isTargetLanguage(words, rules, src, tgt)) return "source in target language";
+  const unknown = srcTokens.filter((token) => hasLetters(token) && !src.ids.has(token));
   const nWords = srcTokens.filter(hasLetters).length;
   if (nWords && nWords === unknown.length) return "source unknown";
   if (nWords >= rules.MIN_WORDS && unknown.length > nWords / 2) return "source mostly unknown";
-  const isCopied = (token) => text.toLowerCase().includes(src.tokenizer.join([token]).toLowerCase());
-  const isReplaced = (i) => replaced.some((each) => each.src_position === i);
-  return srcTokens.some((token, i) => unknown.includes(token) && !isCopied(token) && !isReplaced(i)) && "word unknown";
+  const isCopied = (token) =>
+    text.toLowerCase().includes(src.tokenizer.join([token]).toLowerCase());
+  const isReplaced = (i) => replaced.some(({ src_position }) => src_position === i);
+  const isLost = (token, i) => unknown.includes(token) && !isCopied(token) && !isReplaced(i);
+  return srcTokens.some(isLost) && "word unknown";
 }
 
-// Whether a text, or the start of each of its words, is in capital letters, unlike the training data.
+function isTargetLanguage(words, rules, src, tgt) {
+  if (words.length < rules.MIN_WORDS) return false;
+  const gains = words.map((word) => tgt.logProb(word) - src.logProb(word));
+  if (sumOf(gains) <= rules.MIN_MARGIN * words.length) return false;
+  const nTarget = words.filter((word, i) => gains[i] > 0 && tgt.known(word).every(Boolean)).length;
+  return nTarget >= rules.MIN_TARGET * words.length;
+}
+
+// Whether a text, or the start of each of its words, is in capital letters, unlike the training
+// data.
 function isInCapitals(text, words, rules, src) {
-  const [nUpper, nLower] = [/\p{Uppercase}/gu, /\p{Lowercase}/gu].map((letters) => (text.match(letters) ?? []).length);
+  const count = (letters) => (text.match(letters) ?? []).length;
+  const [nUpper, nLower] = [count(/\p{Uppercase}/gu), count(/\p{Lowercase}/gu)];
   const isUpper = nUpper >= Math.max(2, rules.MIN_CAPITALS * (nUpper + nLower));
-  const isTitle = words.length >= rules.MIN_TITLE && words.every((word) => /^\P{L}*[\p{L}&&\p{Uppercase}]/v.test(word));
-  if (!isUpper && !isTitle) return false;
+  const isTitle = words.every((word) => /^\P{L}*[\p{L}&&\p{Uppercase}]/v.test(word));
+  if (!isUpper && !(isTitle && words.length >= rules.MIN_TITLE)) return false;
   const lower = text.toLowerCase();
-  if (words.length !== 1) return src.logProb(lower) - src.logProb(text) > rules.MIN_MARGIN * words.length;
+  if (words.length !== 1) {
+    return src.logProb(lower) - src.logProb(text) > rules.MIN_MARGIN * words.length;
+  }
   const capitalized = lower.replace(/^./u, (first) => first.toUpperCase());
-  const [given, ...others] = [text, lower, capitalized].map((form) => String(src.areKnown(form)) === "true"); // one, known
-  return !given && others.includes(true); // "STOP!", but neither "OK!" nor "NASA"
+  const isKnown = (form) => String(src.known(form)) === "true"; // as one token
+  // "STOP!", but neither "OK!" nor "NASA"
+  return !isKnown(text) && (isKnown(lower) || isKnown(capitalized));
 }
 
 // Whether tokens occur several times in a row; a single token once more.
 function repeats(tokens, { MAX_PERIOD, MAX_REPETITIONS }) {
-  return Array.from({ length: MAX_PERIOD }, (_, i) => i + 1).some((period) => {
-    const equal = tokens.map((token, i) => token === tokens[i + period] ? "=" : "≠").join("");
-    return equal.includes("=".repeat(period > 1 ? period * (MAX_REPETITIONS - 1) : MAX_REPETITIONS));
-  });
+  for (let period = 1; period <= MAX_PERIOD; period++) {
+    const equal = tokens.map((token, i) => (token === tokens[i + period] ? "=" : "≠")).join("");
+    const n = period > 1 ? period * (MAX_REPETITIONS - 1) : MAX_REPETITIONS;
+    if (equal.includes("=".repeat(n))) return true;
+  }
+  return false;
 }

@@ -1,42 +1,54 @@
 // The worker: loads the runs, and answers the requests of the page one after the other.
 
-const translators = new Map(); // name of a run -> promise of its translator
-const cancelled = new Set(); // numbers of requests whose answer nobody waits for
 const PATIENCE = 1000; // milliseconds until the page says that it is at work
-let queue = Promise.resolve();
-
-onmessage = ({ data: { runs, id, path, body, cancelled: number } }) => {
-  if (runs) {
-    for (const run of runs) queue = queue.then(() => translators.set(run.name, load(run)).get(run.name)).catch(tell);
-  } else if (number) {
-    cancelled.add(number);
-  } else {
-    queue = queue.then(() => answer(id, path, body));
-  }
+// The methods of a translator that answer, by path; an answer has the name of its method.
+const METHODS = {
+  translate: "lines",
+  alternatives: "alternatives",
+  without: "losses",
+  tree: "nodes",
 };
 
-async function answer(id, path, body) {
+const translators = new Map(); // name of a run -> promise of its translator
+let queue = Promise.resolve();
+let current; // the request that is being answered
+
+// A message is a run, or a request with a port for its answer.
+onmessage = ({ data, ports: [port] }) => {
+  queue = queue.then(() => (port ? answer(data, port) : add(data)));
+};
+
+function add(run) {
+  const loaded = load(run);
+  translators.set(run.name, loaded);
+  return loaded.catch(tell);
+}
+
+async function answer({ path, body }, port) {
+  const request = { start: performance.now(), isCancelled: false };
+  port.onmessage = () => (request.isCancelled = true); // nobody waits for the answer
+  current = request;
   tell({ message: "" });
-  const start = performance.now();
-  // Lets messages come in between; a request that was cancelled ends here.
-  const pause = async () => {
-    if (performance.now() - start > PATIENCE) tell({ message: "Translating…" });
-    await new Promise((resolve) => setTimeout(resolve));
-    if (cancelled.has(id)) throw new Error("cancelled");
-  };
   try {
     const translator = await translators.get(body.run);
     await pause();
-    postMessage({ id, answer: { run: body.run, ...(await ANSWERS[path](translator, body, pause)) } });
+    const method = METHODS[path.slice(1)];
+    port.postMessage({ answer: { run: body.run, [method]: await translator[method](body) } });
   } catch (error) {
-    postMessage({ id, error: error.message });
+    port.postMessage({ error: error.message });
   }
   tell({ message: "" });
-  cancelled.delete(id);
+}
+
+// To wait for between the parts of an answer: lets messages come in; ends a cancelled request.
+async function pause() {
+  if (performance.now() - current.start > PATIENCE) tell({ message: "Translating…" });
+  await new Promise((resolve) => setTimeout(resolve));
+  if (current.isCancelled) throw new Error("cancelled");
 }
 
 function tell({ message }) {
-  postMessage({ progress: message });
+  postMessage(message);
 }
 
 async function load(run) {
@@ -47,22 +59,25 @@ async function load(run) {
     await startKernel();
     const [model, weights] = await Promise.all(files.map(unpack));
     return new Translator(JSON.parse(new TextDecoder().decode(model)), weights);
-  } catch (error) {
-    throw new Error(`${run.name} cannot be used: its files are damaged or incomplete, or this browser is older than 2023 (${error.message}).`);
+  } catch ({ message }) {
+    const reason = "its files are damaged or incomplete, or this browser is older than 2023";
+    throw new Error(`${run.name} cannot be used: ${reason} (${message}).`);
   } finally {
     tell({ message: "" });
   }
 }
 
 async function read(address) {
-  const response = await fetch(address).catch(() => ({ status: "no answer", statusText: "(opened from a disk, a folder needs a web server)" }));
-  if (!response.ok) throw new Error(`${address.slice(0, 200)} cannot be read: ${response.status} ${response.statusText}`);
-  return response.arrayBuffer();
+  const failed = { status: "no answer (opened from a disk, a folder needs a web server)" };
+  const response = await fetch(address).catch(() => failed);
+  if (response.ok) return response.arrayBuffer();
+  throw new Error(`${address.slice(0, 200)} cannot be read: ${response.status}`);
 }
 
 // Files are compressed by gzip; some hosts unpack them on the way.
 async function unpack(bytes) {
   const [first, second] = new Uint8Array(bytes);
   if (first !== 0x1f || second !== 0x8b) return bytes;
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).arrayBuffer();
 }

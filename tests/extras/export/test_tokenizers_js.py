@@ -16,6 +16,7 @@ from nmt.decoding.translation import Translation
 from nmt.decoding.unknown_words import Replacement
 from nmt.extras.export import tokenizers as exported
 from nmt.extras.export.translate import Tokenizer as Standalone
+from nmt.extras.export.web_page import constants
 from nmt.extras.page.files import FOLDER
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, load_tokenizer, model_path
 from nmt.text.vocabulary import Vocabulary
@@ -84,7 +85,8 @@ def page(browser: Browser) -> Iterator[Page]:
     problems = list[str]()
     page = browser.new_page()
     page.on("pageerror", lambda error: problems.append(str(error)))
-    for name in ("tokenizer.js", "warnings.js"):
+    page.add_script_tag(content=constants())
+    for name in ("tokenizer.js", "sentences.js", "warnings.js"):
         page.add_script_tag(path=FOLDER / name)
     yield page
     page.close()
@@ -228,7 +230,7 @@ def test_warnings_are_those_of_nmt(page: Page, models: Path, kind: str) -> None:
         """(settings, data, vocabularies, translations, rules) => {
             const tokenizer = new Tokenizer(settings, data);
             const languages = vocabularies.map(
-                ([tokens, counts]) => wordFrequencies(tokenizer, tokens, counts));
+                ([tokens, counts]) => new Language(tokenizer, { tokens, counts }));
             return translations.map((each) => warningsOf(each, rules, ...languages));
         }""",
         tokenizer.settings(),

@@ -19,7 +19,8 @@ pytest.importorskip("playwright", reason="needs playwright")
 from playwright.sync_api import Browser, Page, expect
 
 from nmt.extras.export.expressions import to_javascript
-from nmt.extras.export.web_page import write_web
+from nmt.extras.export.tokenizers import sentence_rules
+from nmt.extras.export.web_page import constants, write_web
 from nmt.extras.page.files import FOLDER
 from nmt.extras.serve.answers import ServedRun, find_alternatives, line_details
 from nmt.extras.serve.whatif import beam_tree, losses_without
@@ -189,6 +190,11 @@ ITEMS = [
     ("%s of %1$d, %d %", "%s von %1$d %"),
     ("Sna_p to the grid", "Am Git_ter ausrichten"),
     ("set max_size to 7", "setze maxsize auf 7"),
+    ("He has 100,000 books.", "彼は本を10万冊持っている。"),
+    ("He has 13 books.", "彼は本を10万冊持っている。"),
+    ("Page ١٣ of 40", "Seite 13 von 40"),
+    ("%1$s of %2$s 13", "%2$s von %1$s 13"),
+    ("H₂O and ½ of ５０", "H2O und 0,5 von 50"),
     ("{% if x %}yes{% endif %}", "{% if x %}ja"),
 ]
 
@@ -196,11 +202,16 @@ ITEMS = [
 @pytest.mark.slow
 @needs_chromium
 def test_missing_items_are_those_of_nmt(browser: Browser) -> None:
-    patterns = [to_javascript(row.pattern.finditer) for row in PATTERNS if row.is_compared]
+    rules = {
+        "items": [to_javascript(row.pattern.finditer) for row in PATTERNS if row.is_compared],
+        "sentences": sentence_rules("en"),
+    }
     with browser.new_page() as page:
-        page.add_script_tag(path=FOLDER / "items.js")
-        call = "([pairs, patterns]) => pairs.map((pair) => lacksItems(...pair, patterns))"
-        found = page.evaluate(call, [ITEMS, patterns])
+        page.add_script_tag(content=constants())
+        for name in ("sentences.js", "items.js"):
+            page.add_script_tag(path=FOLDER / name)
+        call = "([pairs, rules]) => pairs.map((pair) => lacksItems(...pair, rules))"
+        found = page.evaluate(call, [ITEMS, rules])
     expected = [any(each.problem == "missing" for each in differences(*pair)) for pair in ITEMS]
     assert found == expected
     assert {*found} == {True, False}
@@ -212,7 +223,7 @@ def test_a_user_without_a_server(page: Page, served: list[ServedRun]) -> None:  
     words = page.locator(".run").first.locator(".words.output button")
     expect(words).to_have_text(served[0].translator.translate([DOG])[0].text.split())
     expect(page.locator(".run")).to_have_count(2)
-    for name in ("Translate a file", "For programs", "Terms"):
+    for name in ("Translate files", "For programs", "Terms"):
         expect(page.get_by_text(name)).to_have_count(0)
     words.nth(1).click()
     choices = page.locator(".panel .choices button")

@@ -1,0 +1,382 @@
+// Runs the graphs of a translator: operators of ONNX.
+
+// A tensor is {data, dims}. data: Float32Array, BigInt64Array (int64) or Uint8Array (bool). Only
+// constants that Gather and Matrix read have others, and perhaps scales.
+const size = (dims) => dims.reduce((product, n) => product * n, 1);
+const numbers = (tensor) => Array.from(tensor.data, Number);
+const sum = (values) => values.reduce((total, value) => total + value);
+const sigmoid = (x) => 1 / (1 + Math.exp(-x));
+const smaller = (x, y) => (x < y ? x : y);
+const larger = (x, y) => (x > y ? x : y);
+
+// A tensor as three axes [outer, n, inner], of which the middle one is `axis`.
+function around({ dims }, axis) {
+  const inner = dims.slice(axis).slice(1);
+  return [size(dims.slice(0, axis)), dims.at(axis), size(inner)];
+}
+const stepsOf = (tensor) => tensor.dims.map((_, axis) => around(tensor, axis)[2]);
+
+// A tensor of these dimensions, of the elements that lie `steps` apart along its axes.
+function strided(data, dims, steps, first = 0) {
+  const result = new data.constructor(size(dims));
+  const last = dims.length - (steps.at(-1) === 1 ? 1 : 0); // neighbours stay together
+  const block = size(dims.slice(last));
+  let to = 0;
+  const copy = (from, axis) => {
+    if (axis < last) {
+      for (let i = 0; i < dims[axis]; i++) copy(from + i * steps[axis], axis + 1);
+    } else if (block === 1) {
+      result[to++] = data[from];
+    } else {
+      result.set(data.subarray(from, from + block), to);
+      to += block;
+    }
+  };
+  copy(first, 0);
+  return { data: result, dims };
+}
+
+function broadcast(dims, others) {
+  if (dims.length < others.length) return broadcast(others, dims);
+  return dims.map((n, i) => (n === 1 ? (others[others.length - dims.length + i] ?? 1) : n));
+}
+
+// A tensor that is repeated along axes where it has size 1.
+function spread({ data, dims: own }, dims) {
+  if (data.length === size(dims)) return { data, dims };
+  if (data.length === 1) return { data: new data.constructor(size(dims)).fill(data[0]), dims };
+  const padded = [...Array(dims.length - own.length).fill(1), ...own];
+  const steps = stepsOf({ dims: padded }).map((step, axis) => (padded[axis] === 1 ? 0 : step));
+  return strided(data, dims, steps);
+}
+
+// Tensors that are repeated to the same dimensions: these, and the data of each.
+function aligned(tensors) {
+  const dims = tensors.reduce((all, tensor) => broadcast(all, tensor.dims), []);
+  return [dims, ...tensors.map((tensor) => spread(tensor, dims).data)];
+}
+
+const unary =
+  (compute) =>
+  ([{ data, dims }]) => ({ data: data.map(compute), dims });
+
+// fill: as `compute`, for whole arrays of float32: a loop of its own is ten times as fast as calls
+// from a shared one.
+function binary(compute, fill, ResultType) {
+  return (tensors) => {
+    const [dims, x, y] = aligned(tensors);
+    const data = new (ResultType ?? x.constructor)(x.length);
+    if (fill && x instanceof Float32Array) fill(x, y, data);
+    else for (let i = 0; i < data.length; i++) data[i] = compute(x[i], y[i]);
+    return { data, dims };
+  };
+}
+const test = (compare) => binary(compare, null, Uint8Array);
+
+function fillSums(x, y, sums) {
+  for (let i = 0; i < x.length; i++) sums[i] = x[i] + y[i];
+}
+function fillDifferences(x, y, differences) {
+  for (let i = 0; i < x.length; i++) differences[i] = x[i] - y[i];
+}
+function fillProducts(x, y, products) {
+  for (let i = 0; i < x.length; i++) products[i] = x[i] * y[i];
+}
+
+// compute: the values along an axis -> a value. Without axis, of all.
+function reduction(compute) {
+  return ([a, chosen], { axes, keepdims = 1 }) => {
+    const [axis, another] = chosen ? numbers(chosen) : (axes ?? []);
+    if (another !== undefined) throw new Error("a reduction has one axis, or all");
+    const all = { data: a.data, dims: [a.data.length] };
+    const [outer, n, inner] = axis === undefined ? around(all, 0) : around(a, axis);
+    const values = strided(a.data, [outer, inner, n], [n * inner, 1, inner]).data;
+    const length = outer * inner;
+    const data = a.data.constructor.from({ length }, (_, i) => compute(part(values, i, n)));
+    if (axis === undefined) return { data, dims: keepdims ? a.dims.map(() => 1) : [] };
+    return { data, dims: keepdims ? a.dims.with(axis, 1) : a.dims.toSpliced(axis, 1) };
+  };
+}
+
+// The positions of the k largest (or smallest) values, in order; of equal ones, the first.
+function best(values, k, isLargest) {
+  const chosen = [];
+  const isBefore = (i, j) => (isLargest ? values[i] > values[j] : values[i] < values[j]);
+  for (let i = 0; i < values.length; i++) {
+    if (chosen.length === k && !isBefore(i, chosen[k - 1])) continue;
+    const place = chosen.findIndex((other) => isBefore(i, other));
+    chosen.splice(place < 0 ? k : place, 0, i);
+    chosen.length = Math.min(chosen.length, k);
+  }
+  return chosen;
+}
+
+// Positions in `data` [outer, n, inner] of the elements of `index` [outer, m, inner], which counts
+// along `axis`.
+function positions(data, index, axis) {
+  const [, n, inner] = around(data, axis);
+  const m = index.dims.at(axis);
+  const start = (i) => Math.floor(i / (m * inner)) * n;
+  return numbers(index).map((position, i) => (start(i) + position) * inner + (i % inner));
+}
+
+// A layer of a cell over x [S, B, I], forward or in both directions: its outputs and last states,
+// [S, directions, B, H] and [directions, B, H]. `advance` changes the states [H] of a row; it is
+// given the parts of the gates from input and hidden state.
+function layer(nStates, advance) {
+  return ([x, weights, recurrent, { data: bias }, lengths], node) => {
+    const [nSteps, nRows] = x.dims;
+    const [directions, nGates, hidden] = recurrent.dims;
+    node.matrices ??= Array.from({ length: directions }, (_, i) => [
+      new Matrix(weights, part(bias, 2 * i, nGates), i),
+      new Matrix(recurrent, part(bias, 2 * i + 1, nGates), i),
+    ]);
+    const n = directions * nRows * hidden;
+    const outputs = new Float32Array(nSteps * n);
+    const states = Array.from({ length: nStates }, () => new Float32Array(n));
+    for (let direction = 0; direction < directions; direction++) {
+      const [ofInput, ofHidden] = node.matrices[direction];
+      const fromInput = ofInput.multiply(x.data, nSteps * nRows);
+      for (let step = 0; step < nSteps; step++) {
+        const time = direction ? nSteps - 1 - step : step;
+        const before = part(states[0], direction, nRows * hidden);
+        const fromHidden = ofHidden.multiply(before, nRows);
+        for (let row = 0; row < nRows; row++) {
+          if (time >= lengths.data[row]) continue;
+          const own = states.map((state) => part(state, direction * nRows + row, hidden));
+          const gates = part(fromInput, time * nRows + row, nGates);
+          advance(gates, part(fromHidden, row, nGates), ...own);
+          outputs.set(own[0], ((time * directions + direction) * nRows + row) * hidden);
+        }
+      }
+    }
+    const dims = [directions, nRows, hidden];
+    return [{ data: outputs, dims: [nSteps, ...dims] }, ...states.map((data) => ({ data, dims }))];
+  };
+}
+
+// As in ONNX: (inputs, attributes) -> output, or outputs; and `Linear`, for constant weights.
+// program.py reads the names in this table.
+const OPERATORS = {
+  Abs: unary((x) => (x < 0 ? -x : x)),
+  Add: binary((x, y) => x + y, fillSums),
+  And: test((x, y) => x && y),
+  Cast: ([{ data, dims }], { to }) => {
+    if (to === 1) return { data: Float32Array.from(data, Number), dims };
+    if (to === 9) return { data: Uint8Array.from(data, Boolean), dims };
+    return { data: BigInt64Array.from(data, (x) => BigInt(Math.trunc(Number(x)))), dims };
+  },
+  Clip: ([a, low, high]) => OPERATORS.Min([low ? binary(larger)([a, low]) : a, high ?? a]),
+  Concat: (all, { axis }) => {
+    const dims = all[0].dims.with(axis, sum(all.map((a) => a.dims.at(axis))));
+    const data = new all[0].data.constructor(size(dims));
+    const [outer] = around(all[0], axis);
+    let to = 0;
+    for (let i = 0; i < outer; i++) {
+      for (const a of all) {
+        const values = part(a.data, i, a.data.length / outer);
+        data.set(values, to);
+        to += values.length;
+      }
+    }
+    return { data, dims };
+  },
+  CumSum: ([a, axis]) => {
+    const [, n, inner] = around(a, Number(axis.data[0]));
+    const data = a.data.slice();
+    for (let i = 0; i < data.length; i++) {
+      if (Math.floor(i / inner) % n) data[i] += data[i - inner];
+    }
+    return { data, dims: a.dims };
+  },
+  Div: binary((x, y) => x / y),
+  Equal: test((x, y) => x === y),
+  Exp: unary(Math.exp),
+  Expand: ([a, shape]) => spread(a, broadcast(a.dims, numbers(shape))),
+  Flatten: ([{ data, dims }], { axis }) => {
+    return { data, dims: [size(dims.slice(0, axis)), size(dims.slice(axis))] };
+  },
+  Gather: ([a, index], { axis = 0 }) => {
+    const [outer, n, inner] = around(a, axis);
+    const chosen = numbers(index).map((position) => (position < 0 ? position + n : position));
+    const data = new (a.scales ? Float32Array : a.data.constructor)(outer * chosen.length * inner);
+    for (let i = 0, to = 0; i < outer * chosen.length; i++) {
+      const row = Math.floor(i / chosen.length) * n + chosen[i % chosen.length];
+      const scale = a.scales?.[row];
+      for (let j = row * inner; j < (row + 1) * inner; j++) {
+        data[to++] = scale ? a.data[j] * scale : a.data[j];
+      }
+    }
+    const dims = a.dims.toSpliced(axis, 1, ...index.dims);
+    return { data: data instanceof Uint16Array ? BigInt64Array.from(data, BigInt) : data, dims };
+  },
+  GatherElements: ([a, index], { axis = 0 }) => {
+    const places = positions(a, index, axis);
+    return { data: a.data.constructor.from(places, (i) => a.data[i]), dims: index.dims };
+  },
+  GRU: layer(1, (fromInput, fromHidden, hidden) => {
+    const n = hidden.length;
+    for (let i = 0; i < n; i++) {
+      const update = sigmoid(fromInput[i] + fromHidden[i]);
+      const reset = sigmoid(fromInput[n + i] + fromHidden[n + i]);
+      const candidate = Math.tanh(fromInput[2 * n + i] + reset * fromHidden[2 * n + i]);
+      hidden[i] = (1 - update) * candidate + update * hidden[i];
+    }
+  }),
+  Identity: ([a]) => a,
+  LayerNormalization: ([a, weights, bias], { axis, epsilon }) => {
+    const { Add, Div, Mul, ReduceMean, Sub } = OPERATORS;
+    const centered = Sub([a, ReduceMean([a], { axes: [axis] })]);
+    const variance = ReduceMean([Mul([centered, centered])], { axes: [axis] });
+    const deviation = unary((x) => Math.sqrt(x + epsilon))([variance]);
+    return Add([Mul([Div([centered, deviation]), weights]), bias]);
+  },
+  Less: test((x, y) => x < y),
+  LessOrEqual: test((x, y) => x <= y),
+  Linear: ([{ data, dims }, weights, bias], node) => {
+    const matrix = (node.matrix ??= new Matrix(weights, bias?.data));
+    const outputs = matrix.multiply(data, data.length / matrix.columns);
+    return { data: outputs, dims: dims.with(-1, matrix.outputs) };
+  },
+  Log: unary(Math.log),
+  LogSoftmax: ([a], { axis }) => {
+    return OPERATORS.Sub([a, OPERATORS.ReduceLogSumExp([a], { axes: [axis] })]);
+  },
+  LSTM: layer(2, (fromInput, fromHidden, hidden, cell) => {
+    const n = hidden.length;
+    const gate = (i) => fromInput[i] + fromHidden[i];
+    for (let i = 0; i < n; i++) {
+      const kept = sigmoid(gate(2 * n + i)) * cell[i];
+      cell[i] = kept + sigmoid(gate(i)) * Math.tanh(gate(3 * n + i));
+      hidden[i] = sigmoid(gate(n + i)) * Math.tanh(cell[i]);
+    }
+  }),
+  // [B.., m, k] x [B.., k, n], of which none need be constant.
+  MatMul: ([a, b]) => {
+    const [[m, k], n] = [a.dims.slice(-2), b.dims.at(-1)];
+    const batch = broadcast(a.dims.slice(0, -2), b.dims.slice(0, -2));
+    const [x, y] = [spread(a, [...batch, m, k]).data, spread(b, [...batch, k, n]).data];
+    const data = new Float32Array(size(batch) * m * n);
+    for (let row = 0, to = 0; to < data.length; row++, to += n) {
+      const matrix = part(y, Math.floor(row / m), k * n);
+      for (let i = 0, from = 0; i < k; i++, from += n) {
+        const factor = x[row * k + i];
+        for (let j = 0; j < n; j++) data[to + j] += factor * matrix[from + j];
+      }
+    }
+    return { data, dims: [...batch, m, n] };
+  },
+  Min: (all) => all.reduce((a, b) => binary(smaller)([a, b])),
+  Mod: binary((x, y) => ((x % y) + y) % y),
+  Mul: binary((x, y) => x * y, fillProducts),
+  Neg: unary((x) => -x),
+  Not: unary((x) => (x ? 0 : 1)),
+  Or: test((x, y) => x || y),
+  Pow: binary((x, y) => x ** y),
+  Range: ([start, end, step]) => {
+    const values = [];
+    for (let x = start.data[0]; x < end.data[0]; x += step.data[0]) values.push(x);
+    return { data: start.data.constructor.from(values), dims: [values.length] };
+  },
+  ReduceLogSumExp: reduction((values) => {
+    let [largest, total] = [-Infinity, 0];
+    for (let i = 0; i < values.length; i++) if (values[i] > largest) largest = values[i];
+    for (let i = 0; i < values.length; i++) total += Math.exp(values[i] - largest);
+    return largest + Math.log(total);
+  }),
+  ReduceMax: reduction((values) => values.reduce(larger)),
+  ReduceMean: reduction((values) => sum(values) / values.length),
+  ReduceSum: reduction(sum),
+  Reshape: ([{ data, dims }, shape]) => {
+    const wanted = numbers(shape).map((n, i) => n || dims[i]); // -1: what remains
+    return { data, dims: wanted.map((n) => (n < 0 ? -data.length / size(wanted) : n)) };
+  },
+  RNN: layer(1, (fromInput, fromHidden, hidden) => {
+    for (let i = 0; i < hidden.length; i++) hidden[i] = Math.tanh(fromInput[i] + fromHidden[i]);
+  }),
+  ScatterElements: ([a, index, { data: updates }], { axis = 0, reduction }) => {
+    const data = a.data.slice();
+    positions(a, index, axis).forEach((to, i) => {
+      data[to] = reduction ? data[to] + updates[i] : updates[i];
+    });
+    return { data, dims: a.dims };
+  },
+  Shape: ([{ dims }]) => ({ data: BigInt64Array.from(dims, BigInt), dims: [dims.length] }),
+  Sigmoid: unary(sigmoid),
+  Slice: ([a, starts, ends, axes, by]) => {
+    if (by?.data.some((step) => step !== 1n)) throw new Error("Slice has steps of 1 only");
+    return (axes ? numbers(axes) : [...starts.data.keys()]).reduce((tensor, axis, i) => {
+      const [, n, inner] = around(tensor, axis);
+      const place = ({ data }) => Math.max(0, Math.min(n, Number(data[i]) + (data[i] < 0 ? n : 0)));
+      const [start, end] = [place(starts), place(ends)];
+      const dims = tensor.dims.with(axis, Math.max(0, end - start));
+      return strided(tensor.data, dims, stepsOf(tensor), start * inner);
+    }, a);
+  },
+  Softmax: (inputs, attributes) => OPERATORS.Exp([OPERATORS.LogSoftmax(inputs, attributes)]),
+  Squeeze: ([{ data, dims }, axes]) => {
+    return { data, dims: numbers(axes).reduceRight((all, axis) => all.toSpliced(axis, 1), dims) };
+  },
+  Sub: binary((x, y) => x - y, fillDifferences),
+  Tanh: unary(Math.tanh),
+  Tile: ([a, repeats]) => {
+    const repeat = (tensor, n, axis) => OPERATORS.Concat(Array(n).fill(tensor), { axis });
+    return numbers(repeats).reduce(repeat, a);
+  },
+  TopK: ([a, k], { axis, largest = 1 }) => {
+    const [outer, n] = around(a, axis);
+    const dims = a.dims.with(axis, Number(k.data[0]));
+    const bestOf = (_, i) => best(part(a.data, i, n), dims.at(axis), largest);
+    const ids = Array.from({ length: outer }, bestOf);
+    const values = ids.flatMap((chosen, i) => chosen.map((id) => a.data[i * n + id]));
+    return [
+      { data: a.data.constructor.from(values), dims },
+      { data: BigInt64Array.from(ids.flat(), BigInt), dims },
+    ];
+  },
+  Transpose: ([a], { perm }) => {
+    const [dims, steps] = [a.dims, stepsOf(a)].map((list) => perm.map((axis) => list[axis]));
+    return strided(a.data, dims, steps);
+  },
+  Unsqueeze: ([{ data, dims }, axes]) => {
+    const insert = (all, axis) => all.toSpliced(axis < 0 ? axis + all.length + 1 : axis, 0, 1);
+    return { data, dims: numbers(axes).reduce(insert, dims) };
+  },
+  Where: (tensors) => {
+    const [dims, isFirst, first, second] = aligned(tensors);
+    return { data: first.map((value, i) => (isFirst[i] ? value : second[i])), dims };
+  },
+};
+
+const ARRAY_TYPES = {
+  float32: Float32Array,
+  int64: BigInt64Array,
+  bool: Uint8Array,
+  uint16: Uint16Array,
+  int8: Int8Array,
+};
+
+// A graph that program.py has written, and its weights (ArrayBuffer).
+class Graph {
+  constructor({ inputs, outputs, tensors, nodes }, weights) {
+    Object.assign(this, { inputs, outputs, nodes, constants: new Map() });
+    for (const [name, { type, dims, at, scales }] of Object.entries(tensors)) {
+      const tensor = { data: new ARRAY_TYPES[type](weights, at, size(dims)), dims };
+      if (scales !== undefined) {
+        tensor.scales = new Float32Array(weights, scales, size(dims.slice(0, -1)));
+      }
+      this.constants.set(name, tensor);
+    }
+  }
+
+  // {name: tensor} of the inputs -> {name: tensor} of the outputs
+  run(given) {
+    const values = new Map([...this.constants, ...Object.entries(given)]);
+    for (const [operator, inputs, outputs, attributes] of this.nodes) {
+      const tensors = inputs.map((name) => values.get(name));
+      const results = [OPERATORS[operator](tensors, attributes)].flat();
+      outputs.forEach((name, i) => values.set(name, results[i]));
+    }
+    return Object.fromEntries(this.outputs.map((name) => [name, values.get(name)]));
+  }
+}
