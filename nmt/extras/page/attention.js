@@ -1,81 +1,69 @@
 "use strict";
-// Pointing at a word shows its attention. The script reads the weights from the table, which also works without it.
+// Pointing at a word shows its attention.
 
-const HINT = "Point at a word, tap it, or use Tab and the arrow keys.";
 const MAX_WORDS_LISTED = 4; // in the line below the words
 
-function addAttention(figure) {
+// weights: in percent, a row for each word of the output. hint: the line below while no word is
+// chosen.
+function addAttention(figure, weights, hint = "") {
   const lines = ["source", "output"].map((name) => [...figure.querySelectorAll(`.${name} button`)]);
-  const rows = [...figure.querySelectorAll("tbody tr")];
-  const weights = rows.map((row) => [...row.cells].slice(1).map((cell) => Number(cell.textContent)));
   const status = figure.querySelector(".status");
-  let selected = null; // the word that was tapped or focused: shown again when the mouse leaves another word
+  let selected = null; // the place of the word that was tapped or focused: [side, index]
 
-  function clear() {
+  function show(place) {
     for (const word of lines.flat()) {
       word.className = "";
       delete word.dataset.percent;
     }
-    status.textContent = figure.dataset.hint ?? HINT;
-  }
-
-  function show(side, index) {
-    clear();
+    status.textContent = hint;
+    if (!place) return;
+    const [side, index] = place;
+    const weightOf = (other) => (side ? weights[index][other] : weights[other][index]);
+    const others = lines[1 - side].map((word, other) => ({ word, percent: weightOf(other) }));
+    for (const { word, percent } of others.filter(({ percent }) => percent)) {
+      word.className = percent < 5 ? "" : `w${Math.round(percent / 10)}`;
+      word.dataset.percent = percent;
+    }
+    const highest = others.filter(({ percent }) => percent).sort((a, b) => b.percent - a.percent);
+    const listed = highest.slice(0, MAX_WORDS_LISTED);
+    const list = listed.map(({ word, percent }) => `“${word.textContent}” ${percent} %`);
     const chosen = lines[side][index];
     chosen.className = "chosen";
-    const others = lines[1 - side].map((word, other) => {
-      const percent = side ? weights[index][other] : weights[other][index];
-      const shade = Math.round(percent / 10);
-      if (shade) word.className = `w${shade}`;
-      if (percent) word.dataset.percent = percent;
-      return { text: word.textContent, percent };
-    });
-    const highest = others.filter(({ percent }) => percent).sort((a, b) => b.percent - a.percent).slice(0, MAX_WORDS_LISTED);
-    const list = highest.map(({ text, percent }) => `“${text}” ${percent} %`).join(", ") || "nothing";
-    status.textContent = `“${chosen.textContent}” ${side ? "attends to" : "is attended to by"} ${list}`;
+    const verb = side ? "attends to" : "is attended to by";
+    status.textContent = `“${chosen.textContent}” ${verb} ${list.join(", ") || "nothing"}`;
   }
 
-  function restore() {
-    if (selected) show(...selected);
-    else clear();
+  function select(side, index) {
+    selected = [side, index];
+    show(selected);
+    lines[side].forEach((word, i) => (word.tabIndex = i === index ? 0 : -1));
   }
 
   function move(side, index, event) {
-    const target = { ArrowLeft: [side, index - 1], ArrowRight: [side, index + 1], ArrowUp: [0, index], ArrowDown: [1, index] }[event.key];
-    if (!target) return;
+    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: 0, ArrowDown: 0 }[event.key];
+    if (step === undefined) return;
     event.preventDefault();
-    const line = lines[target[0]];
-    line[Math.max(0, Math.min(target[1], line.length - 1))].focus();
+    const line = lines[step ? side : Number(event.key === "ArrowDown")];
+    line[Math.max(0, Math.min(index + step, line.length - 1))].focus();
   }
 
-  lines.forEach((line, side) => line.forEach((word, index) => {
-    const select = () => {
-      for (const other of line) other.tabIndex = -1; // Tab stops once in each line
-      word.tabIndex = 0;
-      selected = [side, index];
-      show(side, index);
-    };
-    word.tabIndex = index ? -1 : 0;
-    word.addEventListener("mouseenter", () => show(side, index));
-    word.addEventListener("mouseleave", restore);
-    word.addEventListener("focus", select);
-    word.addEventListener("click", select); // Safari does not focus a button on click
-    word.addEventListener("keydown", (event) => move(side, index, event));
-  }));
-  clear();
+  lines.forEach((line, side) => {
+    line.forEach((word, index) => {
+      word.tabIndex = index ? -1 : 0; // Tab stops once in each line
+      word.addEventListener("mouseenter", () => show([side, index]));
+      word.addEventListener("mouseleave", () => show(selected));
+      word.addEventListener("focus", () => select(side, index));
+      word.addEventListener("click", () => select(side, index)); // Safari does not focus it
+      word.addEventListener("keydown", (event) => move(side, index, event));
+    });
+  });
+  show(selected);
 }
 
 const figures = [...document.querySelectorAll("figure.attention")];
-figures.forEach(addAttention);
-
-// One table is open; several are closed on the screen and open on paper.
-const tables = figures.map((figure) => figure.querySelector("details"));
-if (tables.length > 1) for (const table of tables) table.open = false;
-let closed = [];
-addEventListener("beforeprint", () => {
-  closed = tables.filter((table) => !table.open);
-  for (const table of closed) table.open = true;
-});
-addEventListener("afterprint", () => {
-  for (const table of closed) table.open = false;
-});
+for (const figure of figures) {
+  const rows = [...figure.querySelectorAll("tbody tr")].map((row) => [...row.cells].slice(1));
+  const weights = rows.map((cells) => cells.map(({ textContent }) => Number(textContent)));
+  addAttention(figure, weights, "Point at a word, tap it, or use Tab and the arrow keys.");
+  figure.querySelector("details").open = figures.length === 1;
+}

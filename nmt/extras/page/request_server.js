@@ -6,15 +6,19 @@ const isServer = true;
 // The answer to a body: a form, or fields, which are sent as JSON.
 async function request(path, body, signal) {
   const headers = { Authorization: `Bearer ${sessionStorage.getItem("token") ?? ""}` };
-  const isForm = body instanceof FormData;
-  if (body && !isForm) headers["Content-Type"] = "application/json";
-  const options = { method: body ? "POST" : "GET", headers, body: isForm ? body : body && JSON.stringify(body), signal };
+  const options = { method: body ? "POST" : "GET", headers, body, signal };
+  if (body && !(body instanceof FormData)) {
+    headers["Content-Type"] = "application/json";
+    options.body = JSON.stringify(body);
+  }
   const response = await fetch(path, options).catch(() => {
     signal?.throwIfAborted();
     throw new Error("The server does not answer.");
   });
-  const answer = await response.json().catch(() => ({ error: `${response.status} ${response.statusText}` }));
+  const answer = await response.json().catch(() => ({ error: `status ${response.status}` }));
   signal?.throwIfAborted();
   if (response.ok) return answer;
-  throw Object.assign(new Error(answer.error), { status: response.status, seconds: Number(response.headers.get("Retry-After")) });
+  const { status } = response;
+  const seconds = Number(response.headers.get("Retry-After"));
+  throw Object.assign(new Error(answer.error), { status, seconds });
 }
