@@ -20,15 +20,7 @@ from torch.nn import functional
 from nmt.config.schema import Precision
 from nmt.errors import ConfigError
 from nmt.model.decoder import Decoder, Readout
-from nmt.model.recurrent import (
-    ALL_LAYERS,
-    FusedLayer,
-    LayerState,
-    RecurrentLayer,
-    RecurrentStack,
-    RecurrentState,
-    concatenate,
-)
+from nmt.model.recurrent import FusedLayer, LayerState, RecurrentLayer
 from nmt.model.seq2seq import Seq2Seq
 
 MAX_TABLE_SIZE = 1 << 26  # numbers in the table of precomputed gates: 256 MB
@@ -61,21 +53,18 @@ def for_search(model: Seq2Seq, precision: Precision = "float32") -> Seq2Seq:
         return model
     pack: PackFn = Int8Linear.of if precision == "int8" else PackedLinear.of
     words, first = model.tgt_embedding, model.decoder.recurrent.layers[0]
+    parts: dict[str, nn.Module] = {
+        "encoder": pack_layers(model.encoder, pack),
+        "output": pack_layers(model.output, pack),
+    }
     n_embedding = 0
-    readout = pack_linears(model.decoder.readout, pack)
-    parts: dict[str, nn.Module] = {"output": pack_linears(model.output, pack)}
     if (
         isinstance(first, FusedLayer)
         and words.num_embeddings * len(first.weights[0][0]) <= MAX_TABLE_SIZE
     ):
         n_embedding = words.embedding_dim
         parts["tgt_embedding"] = GateTable(words.weight * words.scale, first)
-        readout = EmbeddingReadout(readout, n_embedding)
-    if isinstance(model.encoder.layers[0], FusedLayer):
-        layers = [FusedRun(layer, pack) for layer in model.encoder.layers]  # type: ignore[arg-type]
-        parts["encoder"] = replace_submodules(model.encoder, layers=nn.ModuleList(layers))
-    stacks = replace_stacks(model.decoder, pack, n_embedding)
-    parts["decoder"] = replace_submodules(stacks, readout=readout)
+    parts["decoder"] = pack_decoder(model.decoder, pack, n_embedding)
     return replace_submodules(model, **parts)
 
 
@@ -229,12 +218,21 @@ def replace_submodules(module: Module, **submodules: nn.Module) -> Module:
     return other
 
 
-def pack_linears(module: Module, pack: PackFn) -> Module:
-    """A copy of a module with all linear layers in it packed; it shares everything else."""
-    packed = {
-        name: pack(child) if isinstance(child, nn.Linear) else pack_linears(child, pack)
-        for name, child in module.named_children()
-    }
+def pack_layers(module: Module, pack: PackFn, n_embedding: int = 0) -> Module:
+    """A copy of a module with all linear layers and all layers of torch in it packed; it shares
+    everything else.
+
+    Args:
+        n_embedding: E if the first layer of torch reads rows of `GateTable`.
+    """
+    packed: dict[str, nn.Module] = {}
+    for name, child in module.named_children():
+        if isinstance(child, FusedLayer):
+            packed[name] = PackedLayer(child, pack, 0 if packed else n_embedding)
+        elif isinstance(child, nn.Linear):
+            packed[name] = pack(child)
+        elif not isinstance(child, RecurrentLayer):
+            packed[name] = pack_layers(child, pack, n_embedding)
     return replace_submodules(module, **packed) if packed else module
 
 
@@ -250,90 +248,34 @@ def linear_of(weight: Tensor, bias: Tensor) -> nn.Linear:
     return linear
 
 
-class InferenceStack(RecurrentStack):
-    """A stack with packed layers of torch, for `step` alone.
+def pack_decoder(decoder: Decoder, pack: PackFn, n_embedding: int = 0) -> Decoder:
+    """A copy of a decoder with packed layers in all parts but the attention.
 
     Args:
-        n_embedding: E if the inputs of `step` are rows of `GateTable`, 0 if they are embeddings.
+        n_embedding: E if it reads rows of `GateTable`, 0 if it reads embeddings.
     """
-
-    def __init__(self, stack: RecurrentStack, pack: PackFn, n_embedding: int = 0) -> None:
-        nn.Module.__init__(self)
-        self.layers, self.norms, self.residual = stack.layers, stack.norms, stack.residual
-        layers = [layer for layer in stack.layers if isinstance(layer, FusedLayer)]
-        self.steps = nn.ModuleList(
-            FusedStep(layer, pack, 0 if index else n_embedding)
-            for index, layer in enumerate(layers)
-        )
-
-    def step(
-        self,
-        inputs: Tensor,
-        fed: Tensor | None,
-        state: RecurrentState,
-        context: Tensor | None = None,
-        layers: slice = ALL_LAYERS,
-    ) -> tuple[Tensor, RecurrentState]:
-        outputs, states = inputs, state.layers()
-        for index in range(len(self.steps))[layers]:
-            states[index] = self.steps[index](outputs, context if index else fed, states[index])
-            outputs = self._join(index, outputs, states[index][0])
-        return outputs, RecurrentState.of_layers(states)
-
-
-def replace_stacks(decoder: Decoder, pack: PackFn, n_embedding: int = 0) -> Decoder:
-    """A copy of a decoder with an `InferenceStack` for each stack of layers of torch.
-
-    Args:
-        n_embedding: for the stack that reads the embedded words.
-    """
-    replaced = {
-        name: InferenceStack(stack, pack, n_embedding if name == "recurrent" else 0)
-        for name, stack in decoder.named_children()
-        if isinstance(stack, RecurrentStack) and isinstance(stack.layers[0], FusedLayer)
+    parts: dict[str, Any] = {
+        name: pack_layers(part, pack, n_embedding if name == "recurrent" else 0)
+        for name, part in decoder.named_children()
+        if name != "attention"
     }
-    return replace_submodules(decoder, **replaced)
+    if n_embedding:
+        parts["readout"] = EmbeddingReadout(parts["readout"], n_embedding)
+    return replace_submodules(decoder, **parts)
 
 
-class FusedStep(nn.Module):
-    """One step of a layer of torch.
+class PackedLayer(RecurrentLayer):
+    """A layer of torch with packed weights, in one direction or in both.
 
     Args:
-        n_embedding: E if the inputs are rows of `GateTable`, 0 otherwise.
-        direction: 1 for the backward one.
+        n_embedding: E if the inputs of `step` begin with rows of `GateTable`, 0 otherwise.
     """
 
-    def __init__(
-        self, layer: FusedLayer, pack: PackFn, n_embedding: int = 0, direction: int = 0
-    ) -> None:
-        super().__init__()
-        input_weight, hidden_weight, input_bias, hidden_bias = layer.weights[direction]
-        self.update, self.n_embedding = layer.update, n_embedding
-        bias = torch.zeros_like(input_bias) if n_embedding else input_bias  # which the table has
-        rest = input_weight[:, n_embedding:]
-        self.inputs = pack(linear_of(rest, bias)) if rest.shape[1] else None
-        self.hidden = pack(linear_of(hidden_weight, hidden_bias))
-
-    def forward(self, inputs: Tensor, fed: Tensor | None, state: LayerState) -> LayerState:
-        """The next state, from inputs [B, I] or [B, E + G * H], and further inputs `fed` [B, F]."""
-        if not self.n_embedding:
-            assert self.inputs is not None
-            gates = self.inputs(concatenate(inputs, fed))
-        else:
-            gates = inputs[:, self.n_embedding :]
-            if self.inputs is not None:
-                gates = gates + self.inputs(fed)
-        return self.update(gates, self.hidden(state[0]), state)
-
-
-class FusedRun(RecurrentLayer):
-    """All steps of a layer of torch, in one direction or in both, for the encoder."""
-
-    def __init__(self, layer: FusedLayer, pack: PackFn) -> None:
+    def __init__(self, layer: FusedLayer, pack: PackFn, n_embedding: int = 0) -> None:
         super().__init__()
         self.has_cell_state, self.hidden_size = layer.has_cell_state, layer.hidden_size
         self.directions = nn.ModuleList(
-            FusedStep(layer, pack, direction=index) for index in range(len(layer.weights))
+            PackedStep(layer, pack, n_embedding, index) for index in range(len(layer.weights))
         )
 
     def run(
@@ -346,7 +288,7 @@ class FusedRun(RecurrentLayer):
         orders = steps.expand(-1, len(inputs)), (last - steps).clamp(min=0)
         outputs, states = [], []
         for step, order in zip(self.directions, orders, strict=False):
-            assert isinstance(step, FusedStep)
+            assert isinstance(step, PackedStep)
             assert step.inputs is not None
             hidden, cell = self._unroll(step, step.inputs(inputs)[rows, order])
             outputs.append(hidden[order.t(), rows.unsqueeze(1)])  # the same order is its inverse
@@ -355,7 +297,7 @@ class FusedRun(RecurrentLayer):
         cell = torch.cat(cells, 1) if self.has_cell_state else None
         return torch.cat(outputs, 2), (torch.cat(hiddens, 1), cell)
 
-    def _unroll(self, step: FusedStep, gates: Tensor) -> tuple[Tensor, Tensor | None]:
+    def _unroll(self, step: "PackedStep", gates: Tensor) -> tuple[Tensor, Tensor | None]:
         """The states [S, B, H] of all steps, from the products of their inputs [S, B, G * H]."""
         zeros = gates.new_zeros(gates.shape[1], self.hidden_size)
         state: LayerState = zeros, zeros
@@ -367,7 +309,41 @@ class FusedRun(RecurrentLayer):
         return torch.stack(hiddens), torch.stack(cells) if self.has_cell_state else None
 
     def step(self, inputs: Tensor, state: LayerState) -> LayerState:
-        raise NotImplementedError("for whole sentences alone")
+        return self.directions[0](inputs, state)  # type: ignore[no-any-return]
+
+
+class PackedStep(nn.Module):
+    """One step of a layer of torch.
+
+    Args:
+        n_embedding: as in `PackedLayer`.
+        direction: 1 for the backward one.
+    """
+
+    def __init__(
+        self, layer: FusedLayer, pack: PackFn, n_embedding: int = 0, direction: int = 0
+    ) -> None:
+        super().__init__()
+        input_weight, hidden_weight, input_bias, hidden_bias = layer.weights[direction]
+        self.update, self.n_embedding = layer.update, n_embedding
+        bias = torch.zeros_like(input_bias) if n_embedding else input_bias  # which the table has
+        rest = input_weight[:, n_embedding:]
+        self.sizes = [n_embedding, len(hidden_bias), rest.shape[1]]  # E, G * H, F
+        self.inputs = pack(linear_of(rest, bias)) if rest.shape[1] else None
+        self.hidden = pack(linear_of(hidden_weight, hidden_bias))
+
+    def forward(self, inputs: Tensor, state: LayerState) -> LayerState:
+        """The next state, from inputs [B, I], or from [B, E + G * H + F]: a row of the table, and
+        further inputs.
+        """
+        if not self.n_embedding:
+            assert self.inputs is not None
+            gates = self.inputs(inputs)
+        else:
+            _, gates, fed = inputs.split(self.sizes, 1)
+            if self.inputs is not None:
+                gates = gates + self.inputs(fed)
+        return self.update(gates, self.hidden(state[0]), state)
 
 
 class GateTable(nn.Module):

@@ -17,10 +17,10 @@ from nmt.config.schema import ModelConfig
 from nmt.data.batches import pad_sources
 from nmt.decoding import fast
 from nmt.decoding.fast import (
-    FusedStep,
     GateTable,
     Int8Linear,
     PackedLinear,
+    PackedStep,
     check_int8,
     for_search,
     round_rows,
@@ -185,11 +185,13 @@ def test_a_step_is_that_of_the_layer(
     for parameter in layer.parameters():
         torch.nn.init.normal_(parameter)
     x, h, c = (torch.randn(3, size, dtype=torch.double) for size in (inputs, hidden, hidden))
-    step = FusedStep(layer, PackedLinear.of, n_embedding)
-    words = GateTable(x[:, :n_embedding], layer)(torch.arange(3)) if n_embedding else x
-    fed = x[:, n_embedding:] if 0 < n_embedding < inputs else None
+    step = PackedStep(layer, PackedLinear.of, n_embedding)
+    read = x
+    if n_embedding:
+        words = GateTable(x[:, :n_embedding], layer)(torch.arange(3))
+        read = torch.cat([words, x[:, n_embedding:]], 1)
     with torch.inference_mode():
-        following, after = step(words, fed, (h, c if cell == "lstm" else None))
+        following, after = step(read, (h, c if cell == "lstm" else None))
     weights = {name: value.detach().numpy() for name, value in layer.named_parameters()}
     expected, kept = equations.cell(cell, weights, x.numpy(), h.numpy(), c.numpy())
     np.testing.assert_allclose(following, expected, atol=1e-12)

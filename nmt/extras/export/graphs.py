@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nmt.decoding.fast import replace_stacks, replace_submodules
+from nmt.decoding.fast import pack_decoder, replace_submodules
 from nmt.model.attention import AttentionState, Memory
 from nmt.model.decoder import DecoderState
 from nmt.model.encoder import Summary
@@ -82,7 +82,7 @@ class StepGraph(nn.Module):
 
     def __init__(self, model: Seq2Seq, names: list[str]) -> None:
         super().__init__()
-        output, decoder = model.output, replace_stacks(model.decoder, lambda linear: linear)
+        output, decoder = model.output, pack_decoder(model.decoder, lambda linear: linear)
         self.model = replace_submodules(model, decoder=decoder)
         self.compute_logits = self.model.compute_logits
         if isinstance(output, Adaptive):
