@@ -242,6 +242,10 @@ def messages_of(source: str, constants: Mapping[str, str]) -> Iterator[str]:
             name = (
                 node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
             )
+            if name == "refuse_options" and isinstance(node.args[0], ast.Dict):
+                texts = (_text_of(key, constants) for key in node.args[0].keys if key is not None)
+                yield from filter(None, texts)
+                continue
             if name in ERROR_NAMES | {"BadParameter"} and node.args:
                 argument, prefix = node.args[0], ""
             elif name == "Problem" and len(node.args) == 2:

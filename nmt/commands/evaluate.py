@@ -3,7 +3,6 @@
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -26,6 +25,7 @@ from nmt.commands.options import (
     RunsArgument,
     SourcesOption,
     SplitOption,
+    refuse_options,
     to_json,
 )
 from nmt.config.load import decoding_overrides
@@ -92,28 +92,23 @@ class Request:
 
     def check(self) -> None:
         """Raises: typer.BadParameter if options do not go together."""
-        problems = {
-            "give a run or --hypotheses, not both": self.hypotheses and self.runs,
-            "--sources, --set and --beam need a run, not a file of translations": (
-                self.hypotheses and (self.sources or self.overrides)
-            ),
-            "--hypotheses needs --references: the file of reference translations": (
-                self.hypotheses and not self.references
-            ),
-            "--sources needs --references: the file of reference translations": (
-                self.sources and not self.references
-            ),
-            "--references needs --sources, to translate with a run, or --hypotheses": (
-                self.references and not (self.sources or self.hypotheses)
-            ),
-        }
-        for text, is_wrong in problems.items():
-            if is_wrong:
-                raise typer.BadParameter(text)
-
-    def open(self) -> AbstractContextManager[System]:
-        """The run, or the ensemble. Raises: as `open_system`."""
-        return open_system(self.runs, device=self.device, overrides=self.overrides)
+        refuse_options(
+            {
+                "give a run or --hypotheses, not both": self.hypotheses and self.runs,
+                "--sources, --set and --beam need a run, not a file of translations": (
+                    self.hypotheses and (self.sources or self.overrides)
+                ),
+                "--hypotheses needs --references: the file of reference translations": (
+                    self.hypotheses and not self.references
+                ),
+                "--sources needs --references: the file of reference translations": (
+                    self.sources and not self.references
+                ),
+                "--references needs --sources, to translate with a run, or --hypotheses": (
+                    self.references and not (self.sources or self.hypotheses)
+                ),
+            }
+        )
 
 
 @dataclass(frozen=True)
@@ -203,15 +198,15 @@ def command(
         paths, hypotheses, split, data, sources, references, columns, overrides, device
     )
     request.check()
-    if (len(paths) > 1) != (runs or ensemble):
-        raise typer.BadParameter(
+    refuse_options(
+        {
             "give one run, or several with --ensemble (they translate together) or with --runs "
-            "(mean and standard deviation)"
-        )
-    if runs and (ensemble or tokenized):
-        raise typer.BadParameter(
-            "--runs scores each run alone; leave out --ensemble and --tokenized"
-        )
+            "(mean and standard deviation)": (len(paths) > 1) != (runs or ensemble),
+            "--runs scores each run alone; leave out --ensemble and --tokenized": (
+                runs and (ensemble or tokenized)
+            ),
+        }
+    )
     given = {"BLEU": min_bleu, "chrF": min_chrf, "TER": max_ter}
     limits = {name: limit for name, limit in given.items() if limit is not None}
     metrics = dict.fromkeys(map(canonical_name, [*(metric or METRICS), *limits]))
@@ -268,7 +263,7 @@ def _score_and_store(request: Request, measures: Measures) -> Evaluation:
     """A run or an ensemble. An ensemble is scored on the data of the first run, and its results are
     kept there.
     """
-    with request.open() as system:
+    with open_system(request.runs, device=request.device, overrides=request.overrides) as system:
         evaluation, _, _ = score_system(system, read_text(system, request), measures)
         store(system, evaluation, evaluation.to_dict())
     return evaluation

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
+from nmt.commands.options import refuse_options
 from nmt.config.parts import DOCUMENT_FORMATS, FORMATS, VIEWS, choices, format_of
 from nmt.errors import ConfigError, DataError, FormatError, NmtError, NmtWarning, TextError
 from nmt.files import explain_read_errors, explain_write_errors, write_text
@@ -66,14 +67,19 @@ class Shown:
     def check(self) -> None:
         """Raises: typer.BadParameter if options do not go together."""
         others = [name for name in self.options if name not in ("--score", "--json")]
-        if self.score and others:
-            raise typer.BadParameter(f"--score does not search; remove {', '.join(others)}")
-        if self.threshold is not None and not (self.align or self.as_json):
-            raise typer.BadParameter("--threshold needs --align or --json")
-        if self.align and self.n_best > 1:
-            raise typer.BadParameter("--align prints one alignment per sentence; remove --n-best")
-        if self.align and self.as_json:
-            raise typer.BadParameter("--json contains the alignment already; remove --align")
+        refuse_options(
+            {
+                f"--score does not search; remove {', '.join(others)}": self.score and others,
+                "--threshold needs --align or --json": (
+                    self.threshold is not None and not (self.align or self.as_json)
+                ),
+                "--align prints one alignment per sentence; remove --n-best": (
+                    self.align and self.n_best > 1
+                ),
+                "--json contains the alignment already; remove --align": self.align
+                and self.as_json,
+            }
+        )
 
 
 @dataclass(frozen=True)
@@ -183,16 +189,19 @@ def document_format(file: Path | None, name: str | None, shown: Shown) -> str | 
 
 def check_document(name: str | None, shown: Shown, fill: str, output: Path | None) -> None:
     """Raises: typer.BadParameter if options do not go together with the format of a document."""
-    if fill == "all" and (name is None or not FORMATS[name].trait("targets")):
-        raise typer.BadParameter("--fill is for files with both languages (po, xliff)")
-    if name is not None and shown.options:
-        given = shown.options[0]
-        raise typer.BadParameter(
+    given = next(iter(shown.options), None)
+    refuse_options(
+        {
+            "--fill is for files with both languages (po, xliff)": (
+                fill == "all" and (name is None or not FORMATS[name].trait("targets"))
+            ),
             f"{given} needs lines of text, and this file is {name}; remove {given}, or add "
-            f"--format {LINES}"
-        )
-    if name == "docx" and output is None and sys.stdout and sys.stdout.isatty():
-        raise typer.BadParameter("docx is no text for a terminal; write into a file with -o")
+            f"--format {LINES}": name is not None and given,
+            "docx is no text for a terminal; write into a file with -o": (
+                name == "docx" and output is None and sys.stdout and sys.stdout.isatty()
+            ),
+        }
+    )
 
 
 def score_texts(translator: "Translator", texts: Sequence[str]) -> "list[ScoredPair]":

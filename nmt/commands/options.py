@@ -1,15 +1,13 @@
-"""The types of options that several commands share."""
+"""The types of options that several commands share, and what is done with options and results."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from nmt.config.parts import DeviceName
-
-if TYPE_CHECKING:
-    pass
 
 ConfigOption = Annotated[
     Path, typer.Option("--config", "-c", help="The configuration: a YAML file.", metavar="FILE")
@@ -102,6 +100,20 @@ DataOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only results and errors.")]
+
+
+def refuse_options(problems: Mapping[str, Any]) -> None:
+    """Refuse options that do not go together.
+
+    Args:
+        problems: what to tell the user: whether it is so.
+
+    Raises:
+        typer.BadParameter: with the first problem that is true.
+    """
+    for text, is_wrong in problems.items():
+        if is_wrong:
+            raise typer.BadParameter(text)
 
 
 def to_json(value: Any) -> str:

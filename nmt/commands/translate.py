@@ -4,7 +4,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from itertools import count
@@ -39,6 +39,7 @@ from nmt.commands.options import (
     NoProtectOption,
     NoSplitOption,
     RunsOption,
+    refuse_options,
 )
 from nmt.config.load import decoding_overrides
 from nmt.config.parts import DOCUMENT_FORMATS
@@ -157,10 +158,14 @@ def command(
 ) -> None:
     shown = Shown(n_best, prefix, align, threshold, score, attention, as_json)
     shown.check()
-    if sentences and (file is not None or format_ is not None):
-        raise typer.BadParameter("give sentences or --file, not both")
-    if score and memory is not None:
-        raise typer.BadParameter("--score does not search; remove --memory")
+    refuse_options(
+        {
+            "give sentences or --file, not both": (
+                sentences and (file is not None or format_ is not None)
+            ),
+            "--score does not search; remove --memory": score and memory is not None,
+        }
+    )
     format_name = document_format(file, format_, shown)
     check_document(format_name, shown, fill, output)
 
@@ -192,16 +197,9 @@ def command(
     if prefix is not None:
         translator.translator.prefix_ids([prefix])
     if inputs is None:
-        pieces: Iterator[str | bytes] = translated_document(translator, document)
+        write_output(output, translated_document(translator, document))
     else:
-        pieces = (f"{line}\n" for line in output_lines(translator, inputs, shown))
-    with open_output(output) as stream:
-        for piece in pieces:
-            if isinstance(piece, bytes):  # of a document, in its encoding
-                stream.buffer.write(piece)
-            else:
-                stream.write(piece)
-            stream.flush()
+        write_output(output, (f"{line}\n" for line in output_lines(translator, inputs, shown)))
 
 
 def text_settings(
@@ -218,8 +216,7 @@ def text_settings(
     """
     from nmt.texts.translator import Settings
 
-    if keep and no_protect:
-        raise typer.BadParameter("--keep protects; remove --no-protect")
+    refuse_options({"--keep protects; remove --no-protect": keep and no_protect})
     patterns = []
     for pattern in keep or ():
         try:
@@ -240,6 +237,19 @@ def memory_overrides(memory: Path | None) -> list[str]:
     name = json.dumps(str(memory), ensure_ascii=False)
     values = {"memory": name, "pairs": 16, "weight": 0.8}
     return [f"decoding.neighbors.{key}={value}" for key, value in values.items()]
+
+
+def write_output(file: Path | None, pieces: Iterable[str | bytes]) -> None:
+    """Write each piece into the file, or to stdout, as soon as it is there. Bytes are those of a
+    document, in its encoding.
+    """
+    with open_output(file) as stream:
+        for piece in pieces:
+            if isinstance(piece, bytes):
+                stream.buffer.write(piece)
+            else:
+                stream.write(piece)
+            stream.flush()
 
 
 def translated_document(translator: "TextTranslator", document: Any) -> Iterator[bytes]:

@@ -29,6 +29,7 @@ from nmt.commands.options import (
     RunsArgument,
     SourcesOption,
     SplitOption,
+    refuse_options,
     to_json,
 )
 from nmt.config.load import decoding_overrides
@@ -47,6 +48,7 @@ from nmt.extras.analysis.leaks import training_overlap
 from nmt.extras.analysis.results import Analysis, Translated
 from nmt.extras.analysis.sentences import extremes, groups, leaks, wrong_outputs
 from nmt.plugins import import_object
+from nmt.run.evaluated import open_system
 
 MOSES = "nmt.extras.analysis.moses"  # imported on use: its library is optional
 
@@ -147,14 +149,17 @@ def command(
         paths, hypotheses, split, data, sources, references, columns, overrides, device
     )
     request.check()
-    if len(paths) > 1:
-        raise typer.BadParameter("give one run; `nmt evaluate` scores several")
-    if hypotheses is not None and (details or alignments is not None):
-        raise typer.BadParameter(
-            "--details and --alignments need a run, not a file of translations"
-        )
-    if compare is not None and not_worse_than not in (None, compare):
-        raise typer.BadParameter("--compare and --not-worse-than name different systems")
+    refuse_options(
+        {
+            "give one run; `nmt evaluate` scores several": len(paths) > 1,
+            "--details and --alignments need a run, not a file of translations": (
+                hypotheses is not None and (details or alignments is not None)
+            ),
+            "--compare and --not-worse-than name different systems": (
+                compare is not None and not_worse_than not in (None, compare)
+            ),
+        }
+    )
     if moses is not None:
         import_object(f"{MOSES}:check_language")(moses)
     wanted = Wanted(details, compare or not_worse_than, alignments, moses, report)
@@ -182,7 +187,7 @@ def _analyze_file(request: Request, wanted: Wanted) -> Analysis:
 
 def _analyze_run(request: Request, wanted: Wanted) -> Analysis:
     """A run. All that can fail early comes before its translations."""
-    with request.open() as system:
+    with open_system(request.runs, device=request.device, overrides=request.overrides) as system:
         tgt_language = system.config.data.tgt_language
         if wanted.moses not in (None, tgt_language):
             raise DataError(
