@@ -69,7 +69,8 @@ MIN_TOKENIZED = 100  # outputs that look tokenized before there is a warning; sa
 
 @dataclass(frozen=True)
 class Request:
-    """What to score, and on which sentences: the options that the commands have in common.
+    """What to score, on which sentences and with which metrics. The first options are those that
+    the commands have in common.
 
     Attributes:
         runs: an ensemble, if there are several; if there are none, the newest run.
@@ -78,6 +79,8 @@ class Request:
         sources: instead of a split, with `references`.
         columns: references per line, as in `read_files`.
         overrides: `decoding.key=value` each.
+        metrics: by their exact names. lowercase: whether also to score ignoring case. tokenized:
+            whether also to score tokenized text.
     """
 
     runs: Sequence[Path] = ()
@@ -89,6 +92,9 @@ class Request:
     columns: int | None = None
     overrides: Sequence[str] = ()
     device: DeviceName = "auto"
+    metrics: Sequence[str] = tuple(METRICS)
+    lowercase: bool = False
+    tokenized: bool = False
 
     def check(self) -> None:
         """Raises: typer.BadParameter if options do not go together."""
@@ -109,17 +115,6 @@ class Request:
                 ),
             }
         )
-
-
-@dataclass(frozen=True)
-class Measures:
-    """The metrics to score with, by their exact names; and whether also ignoring case, and also in
-    tokenized text.
-    """
-
-    metrics: Sequence[str] = tuple(METRICS)
-    lowercase: bool = False
-    tokenized: bool = False
 
 
 def command(
@@ -193,9 +188,21 @@ def command(
         typer.BadParameter: options do not go together.
     """
     paths, references = runs_and_references(folders, references, hypotheses)
-    overrides = decoding_overrides(set_, beam)
+    given = {"BLEU": min_bleu, "chrF": min_chrf, "TER": max_ter}
+    limits = {name: limit for name, limit in given.items() if limit is not None}
     request = Request(
-        paths, hypotheses, split, data, sources, references, columns, overrides, device
+        paths,
+        hypotheses,
+        split,
+        data,
+        sources,
+        references,
+        columns,
+        decoding_overrides(set_, beam),
+        device,
+        [*dict.fromkeys(map(canonical_name, [*(metric or METRICS), *limits]))],
+        lowercase,
+        tokenized,
     )
     request.check()
     refuse_options(
@@ -207,17 +214,13 @@ def command(
             ),
         }
     )
-    given = {"BLEU": min_bleu, "chrF": min_chrf, "TER": max_ter}
-    limits = {name: limit for name, limit in given.items() if limit is not None}
-    metrics = dict.fromkeys(map(canonical_name, [*(metric or METRICS), *limits]))
-    measures = Measures([*metrics], lowercase, tokenized)
     results: Evaluation | RunsSummary
     if hypotheses is not None:
-        results = score_file(hypotheses, request, measures)
+        results = score_file(hypotheses, request)
     elif runs:
-        results = _score_each_run(request, measures)
+        results = _score_each_run(request)
     else:
-        results = _score_and_store(request, measures)
+        results = _score_and_store(request)
     print(to_json(results.to_dict()) if as_json else results.to_text())
     if missed := missed_limits(results.scores, limits):
         raise NmtError("; ".join(missed))
@@ -242,15 +245,13 @@ def names_run(path: Path) -> bool:
     return path.is_dir() or is_zipfile(path)
 
 
-def _score_each_run(request: Request, measures: Measures) -> RunsSummary:
+def _score_each_run(request: Request) -> RunsSummary:
     if len({path.resolve() for path in request.runs}) < len(request.runs):
         raise DataError("--runs: a run is named twice; name each run once")
     for path in request.runs:  # report all errors before scoring, which takes long
         with opened(path):
             pass
-    evaluations = [
-        _score_and_store(replace(request, runs=[path]), measures) for path in request.runs
-    ]
+    evaluations = [_score_and_store(replace(request, runs=[path])) for path in request.runs]
     if len({evaluation.text.digest for evaluation in evaluations}) > 1:
         raise DataError(
             "--runs: the runs have different test sentences, so their scores have no mean; name "
@@ -259,17 +260,17 @@ def _score_each_run(request: Request, measures: Measures) -> RunsSummary:
     return RunsSummary(evaluations)
 
 
-def _score_and_store(request: Request, measures: Measures) -> Evaluation:
+def _score_and_store(request: Request) -> Evaluation:
     """A run or an ensemble. An ensemble is scored on the data of the first run, and its results are
     kept there.
     """
     with open_system(request.runs, device=request.device, overrides=request.overrides) as system:
-        evaluation, _, _ = score_system(system, read_text(system, request), measures)
+        evaluation, _, _ = score_system(system, read_text(system, request), request)
         store(system, evaluation, evaluation.to_dict())
     return evaluation
 
 
-def score_file(hypotheses: Path, request: Request, measures: Measures) -> Evaluation:
+def score_file(hypotheses: Path, request: Request) -> Evaluation:
     """Score a file of translations, one per line."""
     outputs, references = read_files(hypotheses, request.references, request.columns)
     text = EvaluationSet(str(hypotheses), None, references)
@@ -282,20 +283,23 @@ def score_file(hypotheses: Path, request: Request, measures: Measures) -> Evalua
             "code": provenance.of_code(),
         },
     }
-    scores = _score_outputs(outputs, text, measures)
-    return Evaluation(f"{hypotheses}, {len(outputs):,} sentences", text, outputs, facts, *scores)
+    subject = f"{hypotheses}, {len(outputs):,} sentences"
+    return Evaluation(subject, text, outputs, facts, *_score_outputs(outputs, text, request))
 
 
 def score_system(
-    system: System, text: EvaluationSet, measures: Measures
+    system: System, text: EvaluationSet, request: Request
 ) -> tuple[Evaluation, list[Translation], list[ScoredPair]]:
     """Translate and score. Also returns the translations, and the probability of the references."""
     start_time = time.perf_counter()
     translations = system.translator.translate(text.sources or [])
     memory = find_memory(system.translator, system.config)
     if memory and (n_known := sum(memory.exact(each) is not None for each in text.sources or [])):
-        reason = "stand in the memory: the scores are higher than for new sentences"
-        print(f"nmt: {n_known:,} of {len(text):,} sentences {reason}", file=sys.stderr)
+        print(
+            f"nmt: {n_known:,} of {len(text):,} sentences stand in the memory: the scores are "
+            "higher than for new sentences",
+            file=sys.stderr,
+        )
     facts = {
         **system.facts(),
         "split": text.split,
@@ -305,12 +309,12 @@ def score_system(
     outputs = [translation.text for translation in translations]
     tokenizer, language = None, system.config.data.tgt_language
     if system.config.tokenizer.lowercase:
-        measures = replace(measures, lowercase=True)
-    if measures.tokenized:  # spaCy's words, for a model with any tokenizer
+        request = replace(request, lowercase=True)
+    if request.tokenized:  # spaCy's words, for a model with any tokenizer
         tokenizer = load_tokenizer(
             TokenizerConfig(kind="words"), language, "tgt", system.folders[0]
         )
-    scores = _score_outputs(outputs, text, measures, language, tokenizer)
+    scores = _score_outputs(outputs, text, request, language, tokenizer)
     forced = score_pairs(
         system.translator, list(zip(text.sources or [], text.references[0], strict=True))
     )
@@ -374,7 +378,7 @@ def _text_facts(text: EvaluationSet) -> dict[str, Any]:
 def _score_outputs(
     outputs: Sequence[str],
     text: EvaluationSet,
-    measures: Measures,
+    request: Request,
     language: str = "",
     tokenizer: Tokenizer | None = None,
 ) -> tuple[list[MetricScore], list[MetricScore], list[MetricScore]]:
@@ -385,13 +389,13 @@ def _score_outputs(
         language: of the texts; "" if it is not known.
         tokenizer: of tokenized text; None if the texts are tokenized already.
     """
-    metrics, cases = measures.metrics, (False, True) if measures.lowercase else (False,)
+    metrics, cases = request.metrics, (False, True) if request.lowercase else (False,)
     measure = partial(score, bootstrap=N_RESAMPLES, language=language)
     scores = [measure(outputs, text.references, metrics, lowercase=case) for case in cases]
     remarks = bleu_remarks(text.references, language, outputs) if "BLEU" in metrics else []
     tokenized_scores = []
     n_tokenized = sum(output.endswith(" .") for output in outputs)
-    if measures.tokenized:
+    if request.tokenized:
         words, *references = (tokenize(lines, tokenizer) for lines in (outputs, *text.references))
         name = "as they stand" if tokenizer is None else tokenizer.signature
         tokenized_scores = [
@@ -405,4 +409,4 @@ def _score_outputs(
         )
     for remark in remarks:
         print(f"nmt: {remark}", file=sys.stderr)
-    return scores[0], scores[1] if measures.lowercase else [], tokenized_scores
+    return scores[0], scores[1] if request.lowercase else [], tokenized_scores

@@ -118,8 +118,8 @@ def open_input(sentences: Sequence[str], file: Path | None) -> InputTexts:
         if sys.stdin is None:
             raise DataError("stdin is closed; give sentences or --file")
         stream: Any = sys.stdin.buffer
-        lines = _read_lines(stream, "stdin")
-        return InputTexts(lines, "stdin", "line", is_keyboard=stream.isatty())
+        is_keyboard = stream.isatty()
+        return InputTexts(_read_lines(stream, "stdin"), "stdin", "line", is_keyboard)
     try:
         return InputTexts(_read_lines(file.open("rb"), str(file)), str(file), "line")
     except OSError as error:
@@ -143,8 +143,12 @@ def open_document(file: Path | None, name: str | None, *, is_named: bool, fill: 
     """
     if name is None:
         if not is_named and file is not None and file.suffix.lower() in OTHERS:
-            text = f"{file}: nmt does not read this format; its markup is translated as text"
-            warnings.warn(f"{text}; --format names another one", NmtWarning, stacklevel=2)
+            warnings.warn(
+                f"{file}: nmt does not read this format; its markup is translated as text; "
+                "--format names another one",
+                NmtWarning,
+                stacklevel=2,
+            )
         return None
     try:
         place, data = _read(file)
@@ -179,8 +183,9 @@ def document_format(file: Path | None, name: str | None, shown: Shown) -> str | 
         typer.BadParameter: there is no format of this name.
     """
     if name not in (None, LINES, *DOCUMENT_FORMATS):
-        known = ", ".join([*DOCUMENT_FORMATS, LINES])
-        raise typer.BadParameter(f"--format {name}: unknown; known are {known}")
+        raise typer.BadParameter(
+            f"--format {name}: unknown; known are {', '.join([*DOCUMENT_FORMATS, LINES])}"
+        )
     if name is not None:
         return None if name == LINES else name
     found = None if file is None else format_of(file.name)
@@ -212,8 +217,10 @@ def score_texts(translator: "Translator", texts: Sequence[str]) -> "list[ScoredP
     for index, text in enumerate(texts):
         sentence, *translations = text.split("\t")
         if len(translations) != 1:
-            advice = "write the sentence, one tab, and its translation"
-            raise TextError(index, f"found {len(translations)} tabs; {advice}")
+            raise TextError(
+                index,
+                f"found {len(translations)} tabs; write the sentence, one tab, and its translation",
+            )
         pairs.append((sentence, translations[0]))
     return score_pairs(translator, pairs)
 
@@ -282,9 +289,9 @@ def score_lines(
             {"pairs": n_pairs, "log_prob": log_prob, "n_tokens": n_tokens, "perplexity": total}
         )
     else:
-        pairs = f"{n_pairs:,} {unit}{'s' if n_pairs > 1 else ''}"
         print(
-            f"{pairs}: log-probability {log_prob:.4f}, {n_tokens:,} tokens, perplexity {total:.4f}",
+            f"{n_pairs:,} {unit}{'s' if n_pairs > 1 else ''}: log-probability {log_prob:.4f}, "
+            f"{n_tokens:,} tokens, perplexity {total:.4f}",
             file=sys.stderr,
         )
 

@@ -234,9 +234,11 @@ def memory_overrides(memory: Path | None) -> list[str]:
     """
     if memory is None:
         return []
-    name = json.dumps(str(memory), ensure_ascii=False)
-    values = {"memory": name, "pairs": 16, "weight": 0.8}
-    return [f"decoding.neighbors.{key}={value}" for key, value in values.items()]
+    return [
+        f"decoding.neighbors.memory={json.dumps(str(memory), ensure_ascii=False)}",
+        "decoding.neighbors.pairs=16",
+        "decoding.neighbors.weight=0.8",
+    ]
 
 
 def write_output(file: Path | None, pieces: Iterable[str | bytes]) -> None:
@@ -269,8 +271,9 @@ def translated_document(translator: "TextTranslator", document: Any) -> Iterator
     yield from document.written(best[0].marked for _, best, _ in results)
     encoding = document.content.encoding
     if not encoding.startswith("utf-8"):
-        as_before = f"{encoding.upper()}, as {document.name} is"
-        print(f"nmt: the translation is in {as_before}", file=sys.stderr)
+        print(
+            f"nmt: the translation is in {encoding.upper()}, as {document.name} is", file=sys.stderr
+        )
     for remark in document.remarks:
         print(f"nmt: {remark}", file=sys.stderr)
 
@@ -289,8 +292,7 @@ def output_lines(translator: "TextTranslator", inputs: InputTexts, shown: Shown)
         end = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"
         print(f"nmt: type a sentence, Enter translates it; {end}", file=sys.stderr)
     if shown.score:
-        score = partial(score_texts, translator.translator)
-        pairs = answers(inputs, score, warnings_of_pair)
+        pairs = answers(inputs, partial(score_texts, translator.translator), warnings_of_pair)
         return score_lines(pairs, inputs.unit, as_json=shown.as_json)
 
     def translate(texts: Sequence[str]) -> list[Any]:

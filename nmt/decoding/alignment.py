@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.decoding.translation import Translation
+from nmt.decoding.unknown_words import with_replacements
 from nmt.text.tokenizers import Tokenizer
 
 
@@ -32,8 +33,11 @@ def align(
         return []
     src_tokenizer, tgt_tokenizer = tokenizers
     # A word of the source without tokens, of invisible letters, counts.
-    words = enumerate(translation.source.split())
-    visible = [index for index, word in words if src_tokenizer.normalize(word)]
+    visible = [
+        index
+        for index, word in enumerate(translation.source.split())
+        if src_tokenizer.normalize(word)
+    ]
     columns = [
         visible[place] if place >= 0 else -1
         for place in token_to_word(translation.src_tokens, src_tokenizer.join)
@@ -68,8 +72,7 @@ def translation_to_dict(
 
 def written_tokens(translation: Translation) -> list[str]:
     """The tokens of the text: unknown ones are replaced, and "" if they were left out."""
-    replacements = {replacement.position: replacement.token for replacement in translation.replaced}
-    return [replacements.get(place, token) for place, token in enumerate(translation.tokens)]
+    return with_replacements(translation.tokens, translation.replaced)
 
 
 def token_to_word(tokens: Sequence[str], join: Callable[[Sequence[str]], str]) -> list[int]:

@@ -15,7 +15,6 @@ from typing import Any, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from nmt.config.schema import Precision
 from nmt.errors import ConfigError
@@ -97,17 +96,21 @@ class PackedLinear(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         """[..., I] -> [..., O]."""
         if self.packed is None:
-            return functional.linear(inputs, self.weight, self.bias)
+            return nn.functional.linear(inputs, self.weight, self.bias)
         rows = inputs.flatten(0, -2)
         extra = -len(rows) % ROWS_MULTIPLE if len(rows) > ROWS_MULTIPLE else 0
-        padded = functional.pad(rows, (0, 0, 0, extra)) if extra else rows
+        padded = nn.functional.pad(rows, (0, 0, 0, extra)) if extra else rows
         return _multiply(padded, self.packed, self.bias)[: len(rows)].view(*inputs.shape[:-1], -1)
 
 
 def _pack(weight: Tensor) -> Tensor | None:
     """None if oneDNN cannot multiply by this weight."""
-    is_usual = weight.device.type == "cpu" and weight.dtype == torch.float32
-    usable = is_usual and torch.backends.mkldnn.is_available() and operators_work()
+    usable = (
+        weight.device.type == "cpu"
+        and weight.dtype == torch.float32
+        and torch.backends.mkldnn.is_available()
+        and operators_work()
+    )
     return _reorder(weight) if usable else None
 
 

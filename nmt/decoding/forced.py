@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn import functional
 
 from nmt.data.batches import cut_batches, pad_sources
 from nmt.decoding.translator import Translator, run_batches
@@ -143,7 +142,7 @@ def score_batch(
     attentions: list[Tensor] = []
     for target in targets.unbind(1):
         output = model.step(ids, state, memory)
-        log_probs = functional.log_softmax(model.compute_logits(output.vector), dim=-1)
+        log_probs = model.compute_logits(output.vector).log_softmax(-1)
         columns.append(log_probs.gather(1, target.unsqueeze(1)))
         attentions.append(output.attention)
         state, ids = output.state, log_probs.argmax(1) if free_running else target

@@ -7,7 +7,7 @@ second formula.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -49,8 +49,7 @@ class Hypothesis:
     complete: bool
 
 
-@dataclass(frozen=True)
-class BeamStep:
+class BeamStep(NamedTuple):
     """One step of search for the b sentences that were in the batch then.
 
     Attributes:
@@ -96,9 +95,9 @@ class NBestLists:
 
     def add(self, hypothesis: FinishedHypothesis) -> None:
         """Insert the hypothesis if it is good enough."""
-        candidates = [*self.lists[hypothesis.sentence], hypothesis]
         ranked = sorted(
-            candidates, key=lambda candidate: (not candidate.complete, -candidate.score)
+            [*self.lists[hypothesis.sentence], hypothesis],
+            key=lambda candidate: (not candidate.complete, -candidate.score),
         )[: self.n_best]
         self.lists[hypothesis.sentence] = ranked
         if len(ranked) == self.n_best and ranked[-1].complete:
@@ -110,15 +109,7 @@ def trace_back(
 ) -> list[list[Hypothesis]]:
     """The n-best lists as hypotheses, by following the back-pointers."""
     # Reading single numbers is much faster from arrays than from tensors.
-    arrays = [
-        (
-            *(
-                part.numpy()
-                for part in (step.row, step.ids, step.parents, step.log_probs, step.attention)
-            ),
-        )
-        for step in steps
-    ]
+    arrays = [tuple(part.numpy() for part in step) for step in steps]
     return [
         [_trace_back(arrays[: hypothesis.step + 1], hypothesis, src_length) for hypothesis in best]
         for best, src_length in zip(finished.lists, src_lengths, strict=True)

@@ -18,7 +18,6 @@ ranks before one that was truncated at the maximum length.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -99,7 +98,7 @@ def search(
             memory = memory.select(rows.to(model.device))
         state = output.state.select(parents[rows].flatten().to(model.device))
     if words is not None:
-        beams.steps[:] = (replace(step, ids=words[step.ids]) for step in beams.steps)
+        beams.steps[:] = (step._replace(ids=words[step.ids]) for step in beams.steps)
     return trace_back(beams.steps, beams.finished, src_lengths.tolist())
 
 

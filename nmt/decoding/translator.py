@@ -174,25 +174,21 @@ class Translator:
                 searched.append(i)
 
         def translate_batch(indices: Sequence[int]) -> list[list[Translation]]:
-            batch = [(texts[i], sources[i], prefix_ids[i]) for i in indices]
-            return self._translate_batch(batch, n)
+            return self._translate_batch(
+                [(texts[i], sources[i], prefix_ids[i]) for i in indices], n
+            )
 
         width, key = n_hypotheses(self.options, n)
         advice = f"lower {key} or decoding.max_source_tokens"
-        batches = self._batches(searched, sources, width)
+        # By length: there is little padding.
+        searched.sort(key=lambda i: len(sources[i]))
+        costs = [width * max(len(sources[i]), MIN_LENGTH) for i in searched]
+        parts = cut_batches(costs, max_items=self.options.batch, max_padded=MAX_SEARCH_TOKENS)
+        batches = [searched[part] for part in parts]
         for i, translations in run_batches(translate_batch, batches, advice, self.model.device):
             is_cut = len(all_tokens[i]) > len(sources[i])
             results[i] = [replace(each, src_cut=is_cut) for each in translations]
         return [results[i] for i in same]
-
-    def _batches(
-        self, searched: Sequence[int], sources: Sequence[Sequence[str]], width: int
-    ) -> list[list[int]]:
-        """The indices of sources, by length: there is little padding. width: of the beam."""
-        order = sorted(searched, key=lambda i: len(sources[i]))
-        costs = [width * max(len(sources[i]), MIN_LENGTH) for i in order]
-        parts = cut_batches(costs, max_items=self.options.batch, max_padded=MAX_SEARCH_TOKENS)
-        return [order[part] for part in parts]
 
     def prefix_ids(self, prefixes: Sequence[str]) -> list[list[int]]:
         """The target ids of each prefix. Raises: DataError if a word is not in the vocabulary."""
@@ -237,7 +233,7 @@ class Translator:
         if self.options.replace_unknown and UNKNOWN in tokens:
             surfaces = surface_forms(source, src_tokens, self.src_tokenizer)
             replaced = replace_unknown(tokens, surfaces, hypothesis.attention)
-            written = with_replacements(tokens, replaced)
+            written = [token for token in with_replacements(tokens, replaced) if token]
         return Translation(
             source=source,
             text=self.tgt_tokenizer.join(written),

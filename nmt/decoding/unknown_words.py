@@ -54,13 +54,9 @@ def replace_unknown(
 
 
 def with_replacements(tokens: Sequence[str], replaced: Sequence[Replacement]) -> list[str]:
-    """The output's tokens with the replacements; tokens that were left out are missing."""
+    """The output's tokens with the replacements; "" in place of those that were left out."""
     replacements = {replacement.position: replacement.token for replacement in replaced}
-    return [
-        written
-        for position, token in enumerate(tokens)
-        if (written := replacements.get(position, token))
-    ]
+    return [replacements.get(position, token) for position, token in enumerate(tokens)]
 
 
 def surface_forms(text: str, tokens: Sequence[str], tokenizer: Tokenizer) -> list[str]:

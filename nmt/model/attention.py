@@ -14,7 +14,6 @@ from math import sqrt
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from nmt.config.parts import ATTENTIONS, SCORES
 from nmt.config.schema import AttentionConfig
@@ -75,10 +74,10 @@ class ConcatScore(AttentionScore):
         self.v = nn.Linear(size, 1, bias=False)
 
     def project_keys(self, values: Tensor) -> Tensor:
-        return functional.linear(values, self.weight.weight[:, self.query_size :])
+        return nn.functional.linear(values, self.weight.weight[:, self.query_size :])
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        projected = functional.linear(query, self.weight.weight[:, : self.query_size])
+        projected = nn.functional.linear(query, self.weight.weight[:, : self.query_size])
         return _add_and_squash(projected, keys, self.v)
 
 
@@ -126,10 +125,10 @@ class LinearScore(AttentionScore):
 
     def project_keys(self, values: Tensor) -> Tensor:
         of_values = self.weight.weight[:, self.query_size :]
-        return functional.linear(values, of_values, self.weight.bias)  # [B, S, 1]
+        return nn.functional.linear(values, of_values, self.weight.bias)  # [B, S, 1]
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        of_query = functional.linear(query, self.weight.weight[:, : self.query_size])
+        of_query = nn.functional.linear(query, self.weight.weight[:, : self.query_size])
         return of_query + keys.transpose(1, 2)
 
 
@@ -392,7 +391,7 @@ def _by_sentence(rows: Tensor, memory: Memory) -> Tensor:
 
 def _masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
     """Over the last dimension; exactly 0 where `mask` is False."""
-    return functional.softmax(scores.masked_fill(~mask, float("-inf")), dim=-1)
+    return scores.masked_fill(~mask, float("-inf")).softmax(-1)
 
 
 def _distance(centers: Tensor, mask: Tensor) -> Tensor:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from nmt.errors import ConfigError, NonFiniteError
 from nmt.model.cross_entropy import LOG2_E, MAX_SUM, MIN_SUM, Distillation, linear_cross_entropy
@@ -61,7 +60,7 @@ class Output(nn.Module, ABC):
 
     def log_probs(self, vectors: Tensor, additions: Additions | None = None) -> Tensor:
         """[..., R] -> log-probabilities [..., V]."""
-        return functional.log_softmax(self(vectors, additions), dim=-1)
+        return self(vectors, additions).log_softmax(-1)  # type: ignore[no-any-return]
 
     def best(self, vectors: Tensor, additions: Additions | None = None) -> Tensor:
         """[..., R] -> the most probable ids [...]."""
@@ -159,7 +158,8 @@ class Adaptive(Output):
     within the cluster, so training computes only the clusters that occur. `log_probs` gives the
     exact distribution over all words.
 
-    `cutoffs` are a tenth and a third of the vocabulary if not given. There is no `tied` embedding.
+    `cutoffs` are a tenth and a third of the vocabulary if not given. There is no `tied` embedding,
+    no label smoothing and no distillation: configurations with one of them are refused.
 
     Raises:
         ConfigError: a cutoff is not below the size of the vocabulary.
@@ -227,8 +227,6 @@ class Adaptive(Output):
         additions: Additions | None = None,
         distillation: Distillation | None = None,
     ) -> tuple[Tensor, Tensor]:
-        assert label_smoothing == 0, "refused when the configuration is read"
-        assert distillation is None, "refused when the configuration is read"
         with torch.autocast(vectors.device.type, enabled=False):
             vectors = vectors.to(self.softmax.head.weight.dtype)
             objective = -self.softmax(vectors, targets).output.sum()

@@ -65,25 +65,20 @@ class System:
 
     def describe(self, text: EvaluationSet) -> str:
         """One line for the reader: runs, steps, sentences, decoding options."""
-        checkpoints = [checkpoint.name for _, checkpoint in self.members]
-        steps = " + ".join(str(step_of(name)) for name in checkpoints)
-        if len(checkpoints) > 1:
-            kind = "steps"
-        else:
-            kind = "average up to step" if is_average(checkpoints[0]) else "step"
-        overrides = [
-            f"{key}={value if isinstance(value, str) else json.dumps(value)}"
-            for key, value in self.overrides.items()
-            if key != BEAM
-        ]
+        first, *others = [checkpoint.name for _, checkpoint in self.members]
+        steps = " + ".join(str(step_of(name)) for name in (first, *others))
+        kind = "average up to step" if is_average(first) else "step"
         facts = [
             " + ".join(map(str, self.names)),
-            f"{kind} {steps}",
+            f"{'steps' if others else kind} {steps}",
             text.name,
             f"{len(text):,} sentences",
             f"beam {self.translator.options.beam}",
         ]
-        return ", ".join([*facts, *overrides])
+        for key, value in self.overrides.items():
+            if key != BEAM:
+                facts.append(f"{key}={value if isinstance(value, str) else json.dumps(value)}")
+        return ", ".join(facts)
 
     @property
     def ranking_runs(self) -> dict[str, Path]:

@@ -70,6 +70,7 @@ class Journal:
 
     def rewind(self, step: int) -> None:
         """Delete the events after `step`: a resumed training writes them again."""
-        kept = [event for event in self.read() if event["step"] <= step]
-        lines = (json.dumps(event, ensure_ascii=False) + "\n" for event in kept)
-        write_text(self.path, "".join(lines))
+        lines = [
+            json.dumps(each, ensure_ascii=False) for each in self.read() if each["step"] <= step
+        ]
+        write_text(self.path, "".join(f"{line}\n" for line in lines))

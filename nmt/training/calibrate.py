@@ -12,7 +12,7 @@ from nmt.errors import DataError
 from nmt.evaluation.results import read_split
 from nmt.evaluation.scores import sentence_chrf
 from nmt.files import explain_write_errors, write_json
-from nmt.run.confidence import features, read_confidence
+from nmt.run.confidence import features
 from nmt.run.folder import CONFIDENCE_FILE, check_same_data, find_checkpoint
 from nmt.run.load import build_translator
 
@@ -40,15 +40,12 @@ def calibrate(
         DataError: the prepared data is missing, is not that of the run, or has too few dev pairs.
     """
     check_same_data(run, prepared)
-    text, checkpoint = read_split(prepared, "dev"), find_checkpoint(run)
+    checkpoint = find_checkpoint(run)
+    text = read_split(prepared, "dev")
     if len(text) < MIN_SENTENCES:
         raise DataError(
             f"{prepared}: has {len(text)} dev pairs; a confidence needs at least {MIN_SENTENCES}"
         )
-    try:
-        read_confidence(run / CONFIDENCE_FILE)
-    except DataError:  # a damaged one would hinder the translator
-        (run / CONFIDENCE_FILE).unlink(missing_ok=True)
     chosen = np.linspace(0, len(text) - 1, min(len(text), max_sentences)).astype(int)
     translator = build_translator([(run, checkpoint)], device=device)
     translations = translator.translate([(text.sources or [])[i] for i in chosen])
@@ -57,6 +54,27 @@ def calibrate(
     rows = [features(each) for each in translations]
     x = np.array([[*row.values()] for row in rows])
     constant, weights = fit(x, good)
+    ranges = np.stack([weights, x.min(0), x.max(0)], 1).tolist()
+    record = {
+        "constant": constant,
+        "features": dict(zip(rows[0], ranges, strict=True)),
+        "checkpoint": checkpoint.name,
+        "search": translator.options.search,
+        "method": translator.options.method,
+        "beam": translator.options.beam,
+        "sentences": len(good),
+        "good": good.mean(),
+        **fit_of_held_out(x, good),
+    }
+    with explain_write_errors(run / CONFIDENCE_FILE):
+        write_json(run / CONFIDENCE_FILE, record, indent=2)
+    return record
+
+
+def fit_of_held_out(x: Values, good: NDArray[np.bool_]) -> dict[str, Any]:
+    """How well the confidences of a part of the sentences fit, if the others determine the weights:
+    the expected calibration error, the area under the ROC curve, and the curve.
+    """
     part, held_out = np.arange(len(x)) % PARTS, np.zeros(len(x))
     for i in range(PARTS):
         held_out[part == i] = probabilities(x[part == i], *fit(x[part != i], good[part != i]))
@@ -65,24 +83,8 @@ def calibrate(
         (i / BINS, int((bins == i).sum()), held_out[bins == i].mean(), good[bins == i].mean())
         for i in np.unique(bins).tolist()
     ]
-    record = {
-        "constant": constant,
-        "features": dict(
-            zip(rows[0], np.stack([weights, x.min(0), x.max(0)], 1).tolist(), strict=True)
-        ),
-        "checkpoint": checkpoint.name,
-        "search": translator.options.search,
-        "method": translator.options.method,
-        "beam": translator.options.beam,
-        "sentences": len(good),
-        "good": good.mean(),
-        "ece": sum(n * abs(mean - share) for _, n, mean, share in curve) / len(good),
-        "auc": auc(held_out, good),
-        "curve": curve,
-    }
-    with explain_write_errors(run / CONFIDENCE_FILE):
-        write_json(run / CONFIDENCE_FILE, record, indent=2)
-    return record
+    error = sum(n * abs(mean - share) for _, n, mean, share in curve) / len(good)
+    return {"ece": error, "auc": auc(held_out, good), "curve": curve}
 
 
 def fit(x: Values, good: NDArray[np.bool_]) -> tuple[float, Values]:

@@ -276,8 +276,7 @@ class Training:
             self.averaged.update_parameters(self.model)
 
     def _gradients(self) -> list[Tensor]:
-        parameters = self.model.parameters()
-        return [parameter.grad for parameter in parameters if parameter.grad is not None]
+        return [each.grad for each in self.model.parameters() if each.grad is not None]
 
 
 class Record:

@@ -31,9 +31,10 @@ class Loss(nn.Module):
     def __init__(self, model: Seq2Seq, config: TrainingConfig = CROSS_ENTROPY_ONLY) -> None:
         super().__init__()
         self.model, self.config = model, config
-        weights = {name: getattr(config, name) for name in LOSS_TERMS}
         self.terms = [
-            (weight, LOSS_TERMS[name].load()) for name, weight in weights.items() if weight
+            (weight, term.load())
+            for name, term in LOSS_TERMS.items()
+            if (weight := getattr(config, name))
         ]
 
     def forward(

@@ -190,8 +190,12 @@ def _record_start(
     for origin in origins:
         journal.write(origin.event, 0, **origin.values)
     if training.rates:
-        chosen = training.config.training.precision
-        journal.write("precision", step, chosen=chosen, tokens_per_second=training.rates)
+        journal.write(
+            "precision",
+            step,
+            chosen=training.config.training.precision,
+            tokens_per_second=training.rates,
+        )
     provenance.record_training(folder, step, training.device, training.world.size)
 
 
@@ -292,10 +296,12 @@ def _copy_weights(model: Seq2Seq, parent: Seq2Seq, run: Path, config: Config) ->
         )
     new = [name for name, each in model.named_parameters() if id(each) not in reused]
     if any(name in weights for name in new):
-        text = (
-            f"training.start_from: {run} has other sizes, so a part of this model starts at random"
+        warnings.warn(
+            f"training.start_from: {run} has other sizes, so a part of this model starts at "
+            f"random: {changes}",
+            NmtWarning,
+            stacklevel=2,
         )
-        warnings.warn(f"{text}: {changes}", NmtWarning, stacklevel=2)
     checkpoint = find_checkpoint(run).name
     note = f"starts from {run}, {checkpoint}: {share}"
     note += f"; new: {', '.join(new)}" if new else ""

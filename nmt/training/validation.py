@@ -165,8 +165,10 @@ def choose(folder: Path, config: Config, device: torch.device, step: int) -> str
     """
     training = config.training
     last = "choice" if training.final_pairs and training.metric != "loss" else "average"
-    events = Journal(folder / JOURNAL_FILE).read()
-    if any(event.get("event") == last and event["step"] >= step for event in events):
+    if any(
+        event["event"] == last and event["step"] >= step
+        for event in Journal(folder / JOURNAL_FILE).read()
+    ):
         return None
     if training.average != "none" and (
         len(open_checkpoints(folder, config).kept(training.average)) > 1
@@ -234,7 +236,7 @@ def choose_checkpoint(folder: Path, config: Config, device: torch.device) -> str
     training = config.training
     checkpoints = open_checkpoints(folder, config)
     kept = (*checkpoints.kept("best"), *checkpoints.kept("last"))
-    names = list(dict.fromkeys(checkpoint.checkpoint for checkpoint in kept))
+    names = [*dict.fromkeys(checkpoint.checkpoint for checkpoint in kept)]
     if len(names) < 2 or not training.final_pairs or training.metric == "loss":
         return None
     start_time = time.monotonic()

@@ -9,7 +9,6 @@ import typer
 
 from nmt.commands.evaluate import (
     HISTORY_KEYS,
-    Measures,
     Request,
     read_text,
     runs_and_references,
@@ -174,7 +173,7 @@ def command(
 def _analyze_file(request: Request, wanted: Wanted) -> Analysis:
     """A file of translations."""
     assert request.hypotheses is not None
-    evaluation = score_file(request.hypotheses, request, Measures())
+    evaluation = score_file(request.hypotheses, request)
     text, other = evaluation.text, wanted.other
     translated = Translated(
         [],
@@ -202,7 +201,7 @@ def _analyze_run(request: Request, wanted: Wanted) -> Analysis:
             else read_reference_alignments(wanted.alignments, sources, text.references[0])
         )
         other = None if wanted.other is None else load_other(wanted.other, text, system, request)
-        evaluation, translations, forced = score_system(system, text, Measures())
+        evaluation, translations, forced = score_system(system, text, request)
         translated = Translated(
             sources,
             evaluation.outputs,

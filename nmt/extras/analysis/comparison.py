@@ -4,7 +4,7 @@ and the sentences that changed most.
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from nmt.extras.analysis.leaks import data_hashes, training_overlap
 from nmt.extras.analysis.results import Section, Translated, sentence_text
 from nmt.report.table import Table
 from nmt.run import provenance
-from nmt.run.evaluated import System
+from nmt.run.evaluated import System, open_system
 from nmt.run.leaks import check_rankers
 
 N_TRIALS, N_RESAMPLES = 10_000, 1000  # the defaults of sacrebleu
@@ -76,7 +76,7 @@ def load_other(path: Path, text: EvaluationSet, system: System, request: Request
     """
     if not names_run(path):
         return read_other(path, text)
-    with replace(request, runs=[path]).open() as other:
+    with open_system([path], device=request.device, overrides=request.overrides) as other:
         if other.config.data.direction != system.config.data.direction:
             raise DataError(
                 f"{path} translates {other.config.data.direction}, but {system.names[0]} "
