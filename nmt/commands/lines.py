@@ -120,10 +120,8 @@ def open_input(sentences: Sequence[str], file: Path | None) -> InputTexts:
         stream: Any = sys.stdin.buffer
         is_keyboard = stream.isatty()
         return InputTexts(_read_lines(stream, "stdin"), "stdin", "line", is_keyboard)
-    try:
+    with explain_read_errors(file):
         return InputTexts(_read_lines(file.open("rb"), str(file)), str(file), "line")
-    except OSError as error:
-        raise DataError(f"{file}: cannot be read ({error.strerror})") from None
 
 
 def _read_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:

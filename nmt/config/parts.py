@@ -197,7 +197,6 @@ LOSS_TERMS = _table(
     "loss_terms",
     {
         "coverage_loss": Part("nmt.training.loss:coverage_loss"),
-        "alignment_loss": Part("nmt.training.loss:alignment_loss"),
     },
 )
 

@@ -415,12 +415,6 @@ def _training_rules(config: Config) -> Iterator[Rule]:
         "training.coverage_loss, model.attention.score",
         "the coverage loss needs attention, but the score is none",
     )
-    yield (
-        training.alignment_loss and not config.model.lexical_bias,
-        "training.alignment_loss, model.lexical_bias",
-        "guided alignment needs the lexicon of the lexical bias; set model.lexical_bias, for "
-        "example to 20",
-    )
 
 
 def _decoding_rules(config: Config) -> Iterator[Rule]:

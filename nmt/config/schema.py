@@ -495,12 +495,6 @@ class TrainingConfig(Section):
         ge=0,
         description="weight of the coverage loss, which penalizes repeated attention (See 2017)",
     )
-    alignment_loss: float = Field(
-        0.0,
-        ge=0,
-        description="weight of guided alignment (Chen 2016): attention learns the word alignments "
-        "of `model.lexical_bias`",
-    )
     teacher_forcing: TeacherForcingConfig = Field(
         TeacherForcingConfig(), description="when to feed the decoder the reference in training"
     )

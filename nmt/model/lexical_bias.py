@@ -67,19 +67,15 @@ class LexicalBias(nn.Module):
         size: k. n_words: W; the tokens are subwords if it is not 0.
     """
 
-    ids: Tensor
-    probabilities: Tensor
-    word_keys: Tensor
-
     def __init__(self, src_size: int, tgt_size: int, size: int, n_words: int = 0) -> None:
         super().__init__()
         self.src_size, self.tgt_size, self.size, self.n_words = src_size, tgt_size, size, n_words
         # First the tokens, then the words. 0 pads, with probability 0.
-        self.register_buffer("ids", torch.zeros(src_size + n_words, size, dtype=torch.long))
-        self.register_buffer("probabilities", torch.zeros(src_size + n_words, size))
+        self.ids = nn.Buffer(torch.zeros(src_size + n_words, size, dtype=torch.long))
+        self.probabilities = nn.Buffer(torch.zeros(src_size + n_words, size))
         if n_words:
             self.words = WordKeys(src_size)
-            self.register_buffer("word_keys", torch.full((n_words,), LAST_KEY))  # ascending
+            self.word_keys = nn.Buffer(torch.full((n_words,), LAST_KEY))  # ascending
 
     @torch.no_grad()
     def fill(self, ids: Tensor, probabilities: Tensor) -> None:
@@ -162,22 +158,16 @@ class WordKeys(nn.Module):
         n_tokens: size of the vocabulary.
     """
 
-    keys: Tensor
-    lengths: Tensor
-    begins: Tensor
-    ends: Tensor
-    powers: Tensor
-
     def __init__(self, n_tokens: int) -> None:
         super().__init__()
         self.n_tokens = n_tokens
-        self.register_buffer("keys", torch.zeros(n_tokens, dtype=torch.long))
-        self.register_buffer("lengths", torch.zeros(n_tokens, dtype=torch.long))
-        self.register_buffer("begins", torch.ones(n_tokens, dtype=torch.bool))
-        self.register_buffer("ends", torch.ones(n_tokens, dtype=torch.bool))
+        self.keys = nn.Buffer(torch.zeros(n_tokens, dtype=torch.long))
+        self.lengths = nn.Buffer(torch.zeros(n_tokens, dtype=torch.long))
+        self.begins = nn.Buffer(torch.ones(n_tokens, dtype=torch.bool))
+        self.ends = nn.Buffer(torch.ones(n_tokens, dtype=torch.bool))
         powers = torch.full((MAX_CHARACTERS,), BASE, dtype=torch.long)
         powers[0] = 1
-        self.register_buffer("powers", powers.cumprod(0), persistent=False)
+        self.powers = nn.Buffer(powers.cumprod(0), persistent=False)
 
     @torch.no_grad()
     def fill(self, tokens: Sequence[str], *, lowercase: bool) -> None:

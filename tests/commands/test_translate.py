@@ -180,7 +180,7 @@ def test_bad_input(nmt: Run, trained: Path, tmp_path: Path) -> None:
     here = ["translate", "--run", trained, "-o", output]
     assert (
         nmt(*here, "--file", tmp_path / "none.txt").err
-        == f"nmt: {tmp_path / 'none.txt'}: cannot be read (No such file or directory)\n"
+        == f"nmt: {tmp_path / 'none.txt'}: no such file\n"
     )
     assert "cannot be read (Is a directory)" in nmt(*here, "--file", tmp_path).err
     assert nmt(*here, "--json", "Sch\udcf6n").err == "nmt: sentence 1: not UTF-8\n"

@@ -339,11 +339,6 @@ TRAINING = [
         {"momentum": 0.9},
         "training.momentum, training.optimizer: only sgd uses momentum, not adamw",
     ),
-    (
-        {"alignment_loss": 1.0},
-        "training.alignment_loss, model.lexical_bias: guided alignment needs the lexicon of the "
-        "lexical bias; set model.lexical_bias, for example to 20",
-    ),
 ]
 DECODING = [
     (

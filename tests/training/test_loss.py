@@ -13,8 +13,7 @@ from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.batches import Batch, SoftTargets, build_batch
 from nmt.model.lexical_bias import Translations
 from nmt.model.seq2seq import Decoded, Seq2Seq
-from nmt.text.vocabulary import EOS
-from nmt.training.loss import Loss, alignment_loss, coverage_loss
+from nmt.training.loss import Loss, coverage_loss
 
 COVERAGE = {
     "embedding_size": 6,
@@ -63,28 +62,6 @@ def make_with_lexicon() -> tuple[Seq2Seq, Batch]:
             ids[word, column], probabilities[word, column] = translation, probability
     model.lexical_bias.fill(ids, probabilities)
     return model, batch
-
-
-def test_alignment_loss_follows_the_equation() -> None:
-    model, batch = make_with_lexicon()
-    assert model.lexical_bias is not None
-    torch.manual_seed(1)
-    attention = torch.rand(2, 5, 4, dtype=torch.float64)
-    lexicon = {(5, 4): 0.75, (5, 6): 0.25, (6, 5): 1.0, (7, 4): 0.5, (EOS, EOS): 1.0}
-    expected = 0.0
-    for b, (src, tgt) in enumerate([([5, 6, 7, EOS], [4, 5, EOS]), ([8, EOS], [6, 7, 8, 9, EOS])]):
-        for t, y in enumerate(tgt):
-            links = np.array([lexicon.get((x, y), 0.0) for x in src])
-            links *= [
-                np.exp(-4 * abs((t + 1) / len(tgt) - (j + 1) / len(src))) for j in range(len(src))
-            ]
-            if links.sum():
-                expected -= (
-                    links / links.sum() * np.log(attention[b, t, : len(src)].numpy())
-                ).sum()
-    translations = model.lexical_bias.look_up(batch.src)
-    value = alignment_loss(decoded(attention, translations), batch).item()
-    assert value == pytest.approx(expected, rel=1e-7)
 
 
 @pytest.mark.parametrize("name", LOSS_TERMS)

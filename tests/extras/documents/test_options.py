@@ -83,7 +83,7 @@ def test_a_fault_in_plain_text_keeps_the_lines_before_it(
         ("a.txt", ["--format", "docx"], "a.txt: damaged, or no .docx (File is not a zip file)"),
         ("a.docx", [], "a.docx: damaged, or no .docx (File is not a zip file); save it as"),
         ("none.md", [], "none.md: no such file"),
-        ("none.txt", [], "none.txt: cannot be read (No such file or directory)"),
+        ("none.txt", [], "none.txt: no such file"),
         ("a.json", [], "; --format lines translates it line by line"),
         ("a.xliff", [], "a.xliff, line 1: not well-formed (syntax error); --format lines"),
     ],
