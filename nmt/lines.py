@@ -125,7 +125,7 @@ def read_lines(
             raise DataError(f"{path}: larger than {max_bytes:,} bytes{ending}")
         content = path.read_bytes()
     lines = chain.from_iterable(split_lines([content], str(path)))
-    texts = [*chain.from_iterable(decode_batches(lines, str(path), advice or CONVERT))]
+    texts = [*decode_lines(lines, str(path), advice or CONVERT)]
     if needs_final_line_feed and content and not content.endswith(b"\n"):
         raise DataError(f"{path}, line {len(texts)}: the file is cut off here{ending}")
     return texts
@@ -143,58 +143,45 @@ def stream_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:
             been yielded.
     """
     blocks = iter(partial(stream.read1, STREAM_BLOCK_BYTES), b"")
-    groups = split_lines(blocks, name, MAX_STREAMED_BYTES, "put each sentence on its own line")
-    first = 1
-    ended = False
-    problem = None
-    while not ended:
-        lines: list[bytes] = []
-        n_bytes = 0
-        while (
-            not ended
-            and len(lines) < BATCH_LINES
-            and n_bytes < BATCH_BYTES
-            and (not lines or _is_ready(stream))
-        ):
-            try:
-                group = next(groups, None)
-            except DataError as error:
-                group, problem = None, error
-            ended = group is None
-            lines += group or []
-            n_bytes += sum(map(len, group or []))
-        yield from _decode(lines, name, first, CONVERT)
-        first += len(lines)
-    if problem is not None:
-        raise problem
-
-
-def decode_batches(lines: Iterable[bytes], name: str, advice: str = CONVERT) -> Iterator[list[str]]:
-    """Undecoded lines as texts, in batches as those of `stream_lines`, with the same errors."""
-    first, n_bytes, batch = 1, 0, list[bytes]()
-    for line in lines:
-        batch.append(line)
-        n_bytes += len(line)
-        if len(batch) == BATCH_LINES or n_bytes > BATCH_BYTES:
-            yield from _decode(batch, name, first, advice)
-            first, n_bytes, batch = first + len(batch), 0, []
-    yield from _decode(batch, name, first, advice)
-
-
-def _decode(lines: Sequence[bytes], name: str, first: int, advice: str) -> Iterator[list[str]]:
-    """Yields the texts before the first bad line in one list. first: the number of the first."""
     texts: list[str] = []
+    first = 1
+    n_bytes = 0
     try:
-        texts.extend(line.decode("utf-8") for line in lines)  # up to the first error
-    except UnicodeDecodeError as error:
+        for lines in split_lines(
+            blocks, name, MAX_STREAMED_BYTES, "put each sentence on its own line"
+        ):
+            texts.extend(decode_lines(lines, name, first=first))  # up to the first error
+            first += len(lines)
+            n_bytes += sum(map(len, lines))
+            is_full = len(texts) >= BATCH_LINES or n_bytes >= BATCH_BYTES
+            if texts and (is_full or not _is_ready(stream)):
+                yield texts
+                texts = []
+                n_bytes = 0
+    except DataError:
         if texts:
             yield texts
-        raise DataError(
-            f"{name}, line {first + len(texts)}: not UTF-8 ({error.reason} at byte "
-            f"{error.start + 1}); {advice}"
-        ) from None
+        raise
     if texts:
         yield texts
+
+
+def decode_lines(
+    lines: Iterable[bytes], name: str, advice: str = CONVERT, first: int = 1
+) -> Iterator[str]:
+    """Lines as texts. Raises: DataError: a line is not UTF-8; `first` is the number of the first.
+
+    Args:
+        name: of the file or stream. advice: what to do about an error.
+    """
+    for number, line in enumerate(lines, first):
+        try:
+            yield line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{name}, line {number}: not UTF-8 ({error.reason} at byte {error.start + 1}); "
+                f"{advice}"
+            ) from None
 
 
 def _is_ready(stream: BufferedReader) -> bool:
@@ -307,7 +294,7 @@ def read_text_lines(path: Path) -> Iterator[str]:
     Raises:
         DataError: as `read_raw_lines`, or a line is not UTF-8.
     """
-    return chain.from_iterable(decode_batches(read_raw_lines(path), str(path)))
+    return decode_lines(read_raw_lines(path), str(path))
 
 
 def read_blocks(

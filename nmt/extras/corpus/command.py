@@ -31,6 +31,7 @@ from nmt.commands.options import (
 )
 from nmt.commands.translate import memory_overrides, output_lines, text_settings
 from nmt.config.load import decoding_overrides
+from nmt.data.workers import chunked
 from nmt.errors import DataError
 from nmt.files import (
     explain_read_errors,
@@ -40,7 +41,7 @@ from nmt.files import (
     sha256_of,
     write_json,
 )
-from nmt.lines import decode_batches, read_raw_lines
+from nmt.lines import BATCH_LINES, read_text_lines
 from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import further_files, load_run_config
 from nmt.run.load import opened
@@ -239,7 +240,7 @@ def _translate_part(path: Path, output: Path, translator: TextTranslator, shown:
         status = path.stat()
         digest = sha256_of(path)
     name = str(path)
-    inputs = InputTexts(decode_batches(read_raw_lines(path), name), name, "line")
+    inputs = InputTexts(chunked(read_text_lines(path), BATCH_LINES), name, "line")
     with (
         replacing(output) as temporary,
         temporary.open("w", encoding="utf-8", newline="\n") as file,

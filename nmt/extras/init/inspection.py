@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,7 +17,7 @@ from nmt.data.tables import DELIMITERS, find_dialect, read_rows
 from nmt.errors import DataError
 from nmt.extras.init.languages import language_of_name
 from nmt.extras.init.recognition import languages_of_members, recognize
-from nmt.lines import MARKS, decode_batches, read_raw_lines
+from nmt.lines import MARKS, decode_lines, read_raw_lines
 from nmt.plugins import import_object
 
 MAX_SAMPLE = 4000  # rows, evenly spaced in the file
@@ -151,7 +150,7 @@ def _inspect_table(path: Path, wanted: Languages | None) -> PairFiles:
 
     def rows() -> Iterator[dict[Key, str]]:
         raw = (row for row in read_rows(read_raw_lines(path), dialect) if row.strip())
-        for text in chain.from_iterable(decode_batches(raw, str(path))):
+        for text in decode_lines(raw, str(path)):
             with suppress(csv.Error):  # such rows are in the report of `nmt prepare`
                 yield {number: cell.strip() for number, cell in enumerate(dialect.cells(text), 1)}
 
@@ -278,7 +277,7 @@ def _name_of_file(path: Path) -> str:
 
 def _sample_lines(path: Path, language: str = "") -> list[str]:
     lines = read_raw_lines(path, language=language)
-    return _sample(chain.from_iterable(decode_batches(lines, str(path))))
+    return _sample(decode_lines(lines, str(path)))
 
 
 def _sample(rows: Iterable[RowT]) -> list[RowT]:
