@@ -4,6 +4,7 @@ The description of a field is also the comment beside its key in `configs/*.yaml
 config.yaml of every run.
 """
 
+from collections.abc import Iterable
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
@@ -29,24 +30,17 @@ from nmt.config.parts import (
 from nmt.config.section import Section, with_extras, without_unused_extras
 
 if TYPE_CHECKING:  # the type checker cannot read the tables
-    SourceFormat = str
-    TokenizerKind = str
-    Cell = str
-    ScoreName = str
-    AttentionKind = str
-    DecoderKind = str
-    ReadoutName = str
-    BridgeName = str
-    OutputName = str
-    Metric = str
-    DecodingMethod = str
+    from typing import Annotated as NameIn
 else:
-    SourceFormat, TokenizerKind = Literal[tuple(PAIR_FORMATS)], Literal[tuple(TOKENIZERS)]
-    ScoreName, AttentionKind = Literal[tuple(SCORES)], Literal[tuple(ATTENTIONS)]
-    Cell, DecoderKind = Literal[tuple(CELLS)], Literal[tuple(DECODERS)]
-    ReadoutName, BridgeName = Literal[tuple(READOUTS)], Literal[tuple(BRIDGES)]
-    OutputName, Metric = Literal[tuple(OUTPUTS)], Literal[(*METRICS, "loss")]
-    DecodingMethod = Literal[tuple(METHODS)]
+
+    class NameIn:
+        """`NameIn[str, TABLE]`: the name of one of the rows of a table."""
+
+        def __class_getitem__(cls, parameters: tuple[type, Iterable[str]]) -> Any:
+            return Literal[tuple(parameters[1])]
+
+
+VALIDATED = (*METRICS, "loss")
 
 ForcingSchedule = Literal["constant", "linear", "exponential", "inverse_sigmoid"]
 LearningRateSchedule = Literal["constant", "inverse_sqrt", "linear", "cosine", "step", "plateau"]
@@ -69,7 +63,7 @@ PATTERN_TEXTS = {
 
 
 class SourceConfig(Section):
-    format: SourceFormat = Field(
+    format: NameIn[str, PAIR_FORMATS] = Field(
         "manythings", description=choices(part.trait("text") for part in PAIR_FORMATS.values())
     )
     path: Path | list[Path] | None = Field(
@@ -205,7 +199,7 @@ class DataConfig(Section):
 
 @with_extras("tokenizer")
 class TokenizerConfig(Section):
-    kind: TokenizerKind = Field(
+    kind: NameIn[str, TOKENIZERS] = Field(
         "words", description=choices(part.trait("text") for part in TOKENIZERS.values())
     )
     lowercase: bool = Field(
@@ -250,7 +244,7 @@ class VocabularyConfig(Section):
 
 
 class EncoderConfig(Section):
-    cell: Cell = Field("lstm", description=choices(CELLS))
+    cell: NameIn[str, CELLS] = Field("lstm", description=choices(CELLS))
     hidden_size: int = Field(256, ge=1, description="units per direction")
     layers: int = Field(1, ge=1, le=100, description="number of stacked layers")
     bidirectional: bool = Field(
@@ -267,7 +261,9 @@ class EncoderConfig(Section):
 
 
 class AttentionConfig(Section):
-    score: ScoreName = Field("general", description=f"{choices(SCORES)}; none: no attention")
+    score: NameIn[str, SCORES] = Field(
+        "general", description=f"{choices(SCORES)}; none: no attention"
+    )
     size: int | None = Field(
         None,
         ge=1,
@@ -276,7 +272,7 @@ class AttentionConfig(Section):
     scaled: bool = Field(
         False, description="dot, general: divide the score by the square root of the query size"
     )
-    kind: AttentionKind = Field(
+    kind: NameIn[str, ATTENTIONS] = Field(
         "global",
         description="global, local_m (moving window), local_p (predicted window) or coverage (sees "
         "its past weights)",
@@ -294,12 +290,12 @@ class AttentionConfig(Section):
 
 
 class DecoderConfig(Section):
-    kind: DecoderKind = Field(
+    kind: NameIn[str, DECODERS] = Field(
         "luong",
         description="luong (attend after the recurrent step), bahdanau (before it), conditional "
         "(between two) or gnmt (after the first layer)",
     )
-    cell: Cell = Field("lstm", description=choices(CELLS))
+    cell: NameIn[str, CELLS] = Field("lstm", description=choices(CELLS))
     hidden_size: int = Field(256, ge=1, description="number of units")
     layers: int = Field(1, ge=1, le=100, description="number of stacked layers")
     residual: bool = Field(
@@ -309,7 +305,7 @@ class DecoderConfig(Section):
     input_feeding: bool = Field(
         False, description="luong: feed the attentional vector into the next step"
     )
-    readout: ReadoutName = Field(
+    readout: NameIn[str, READOUTS] = Field(
         "attentional",
         description="layer before the output: "
         + "; ".join(
@@ -332,7 +328,7 @@ class ModelConfig(Section):
         AttentionConfig(), description="weights the source positions at each step"
     )
     decoder: DecoderConfig = Field(DecoderConfig(), description="writes the translation")
-    bridge: BridgeName = Field(
+    bridge: NameIn[str, BRIDGES] = Field(
         "dense",
         description="first decoder state: copy, dense (tanh projection), backward (same, of the "
         "backward state) or zero",
@@ -342,7 +338,7 @@ class ModelConfig(Section):
         description="shared weights: none, target (input and output embeddings) or all (source "
         "embeddings too)",
     )
-    output: OutputName = Field(
+    output: NameIn[str, OUTPUTS] = Field(
         "softmax",
         description="softmax or adaptive (adaptive softmax: faster for large vocabularies)",
     )
@@ -513,9 +509,9 @@ class TrainingConfig(Section):
         "choose among the kept checkpoints; 0, or metric loss: keep the choice of the "
         "validations",
     )
-    metric: Metric = Field(
+    metric: NameIn[str, VALIDATED] = Field(
         "bleu",
-        description=f"choose the best checkpoint by {choices([*METRICS, 'loss'])}; of equal ones, "
+        description=f"choose the best checkpoint by {choices(VALIDATED)}; of equal ones, "
         "the one with the lower loss on dev",
     )
     checkpoint_minutes: float | None = Field(
@@ -551,7 +547,7 @@ class TrainingConfig(Section):
 
 @with_extras("decoding")
 class DecodingConfig(Section):
-    method: DecodingMethod = Field(
+    method: NameIn[str, METHODS] = Field(
         "beam",
         description=choices(part.trait("text") for part in METHODS.values()),
     )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config.schema import SourceConfig, SourceFormat
+from nmt.config.schema import SourceConfig
 from nmt.data.formats import open_source
 from nmt.errors import DataError
 from tests.data.packing import gzipped, plain
@@ -53,7 +53,7 @@ UNITS = """<xliff version="1.2"><file source-language="en-US" target-language="d
 
 
 def pairs(
-    path: Path, kind: SourceFormat, languages: tuple[str, str] = ("en", "de")
+    path: Path, kind: str, languages: tuple[str, str] = ("en", "de")
 ) -> list[tuple[str, str] | None]:
     (source,) = open_source(SourceConfig(format=kind), {"": [path]}, languages)
     return [source.pair(row) for row in source.rows()]
@@ -89,6 +89,6 @@ def test_xliff(tmp_path: Path) -> None:
         ("xliff", "<xliff>", "is not well-formed XML"),
     ],
 )
-def test_errors(tmp_path: Path, kind: SourceFormat, content: str, problem: str) -> None:
+def test_errors(tmp_path: Path, kind: str, content: str, problem: str) -> None:
     with pytest.raises(DataError, match=problem):
         pairs(plain(tmp_path / "a", content.encode()), kind)

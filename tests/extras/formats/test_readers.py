@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nmt.config.schema import CleaningConfig, SourceConfig, SourceFormat
+from nmt.config.schema import CleaningConfig, SourceConfig
 from nmt.data import formats, reading
 from nmt.data.formats import NoPairError, open_source
 from nmt.data.reading import Pairs, Tally, read_pairs
@@ -33,14 +33,14 @@ TMX = """<?xml version="1.0" encoding="{encoding}"?>
 
 
 def pairs(
-    path: Path, kind: SourceFormat, columns: dict[str, int | str] | None = None, src: str = "en"
+    path: Path, kind: str, columns: dict[str, int | str] | None = None, src: str = "en"
 ) -> list[tuple[str, str]]:
     config = SourceConfig(format=kind, columns=columns)
     (source,) = open_source(config, {"": [path]}, (src, "de" if src == "en" else "en"))
     return [pair for row in source.rows() if (pair := source.pair(row)) is not None]
 
 
-def read(path: Path, kind: SourceFormat, *, strict: bool = False) -> Tally:
+def read(path: Path, kind: str, *, strict: bool = False) -> Tally:
     sources = open_source(SourceConfig(format=kind), {"": [path]}, ("en", "de"))
     output, cleaning = Pairs(path.with_name("out.tsv")), None if strict else CleaningConfig()
     with start_workers(1) as workers:
