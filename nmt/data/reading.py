@@ -10,7 +10,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice, repeat
+from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple, get_args
 
@@ -34,7 +34,6 @@ from nmt.data.splitting import (
     Fingerprints,
     Kind,
     Mask,
-    blocks,
     fingerprint,
     sample_pairs,
     sentence_key,
@@ -175,26 +174,15 @@ class Pairs:
 
     def fingerprints(self, kind: Kind, is_wanted: Mask | None = None) -> Fingerprints:
         """The fingerprints of all pairs, or of those that are wanted."""
-        result = np.empty(len(self) if is_wanted is None else np.count_nonzero(is_wanted), "<u8")
-        end = 0
-        with _fingerprint_file(self.path, kind).open("rb") as file:
-            for block in blocks(len(self)):
-                part = np.fromfile(file, "<u8", block.stop - block.start)
-                part = part if is_wanted is None else part[is_wanted[block]]
-                start, end = end, end + len(part)
-                result[start:end] = part
-        return result
+        all_pairs = np.fromfile(_fingerprint_file(self.path, kind), "<u8", len(self))
+        return all_pairs if is_wanted is None else all_pairs[is_wanted]
 
     def stream(self, copies: npt.NDArray[np.generic] | None = None) -> Iterator[Pair]:
         """The pairs in order, each as often as `copies` says; by default once."""
+        numbers = repeat(1) if copies is None else map(int, copies)
         with self.path.open(encoding="utf-8", newline="\n") as file:
-            if copies is None:
-                yield from map(to_pair, islice(file, len(self)))
-                return
-            for block in blocks(len(self)):
-                # Not strict: the file continues after the block.
-                for number, line in zip(copies[block].tolist(), file, strict=False):
-                    yield from repeat(to_pair(line), number)
+            for number, line in zip(numbers, file, strict=False):
+                yield from repeat(to_pair(line), number)
 
     def append(self, chunk: CleanedChunk) -> None:
         """Write the pairs of a chunk to the ends of the files."""
