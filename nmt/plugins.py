@@ -126,16 +126,13 @@ def import_object(place: str) -> Any:
     """The object of a place.
 
     Raises:
-        NmtError: an extra needs a library that is not installed, or another extra that is deleted.
+        NmtError: an extra needs a library that is not installed.
     """
     module, _, name = place.partition(":")
     try:
         return getattr(import_module(module), name)
     except ModuleNotFoundError as error:
-        needed = error.name or ""
-        if needed.startswith(f"{FOLDER}."):
-            raise NmtError(f"needs {needed}, an extra that is deleted") from None
-        library = needed.partition(".")[0]
+        library = (error.name or "").partition(".")[0]
         extra = extras().get(module.removeprefix(f"{FOLDER}.").partition(".")[0])
         if extra is None or extra.install is None or library == "nmt":
             raise

@@ -48,12 +48,6 @@ LAST_VERSIONS = {
     "model.src_vectors": "0.2",
     "model.tgt_vectors": "0.2",
 }
-# Values that have left nmt: the key then needs another one.
-RETIRED_VALUES = {
-    "model.encoder.cell": "sru",
-    "model.decoder.cell": "sru",
-    "training.batch.size": "auto",
-}
 
 
 def load_config(source: Path | Config, overrides: Sequence[str] = ()) -> Config:
@@ -151,28 +145,25 @@ def differences(old: Config, new: Config) -> dict[str, tuple[Any, Any]]:
 
 
 def _take_retired(values: dict[str, Any]) -> list[Problem]:
-    """Remove the keys and values that have left nmt; a problem for each that did something."""
+    """Remove the keys that have left nmt; a problem for each that did something."""
     problems = []
-    for key in (*RETIRED, *RETIRED_VALUES):
+    for key, off in RETIRED.items():
         *parents, last = key.split(".")
         sections: list[Any] = [values]
         for parent in parents:
             sections.append(sections[-1].get(parent) if isinstance(sections[-1], dict) else None)
         if not isinstance(sections[-1], dict) or last not in sections[-1]:
             continue
-        value = sections[-1][last]
-        if key in RETIRED_VALUES and value != RETIRED_VALUES[key]:
-            continue
-        del sections[-1][last]
+        value = sections[-1].pop(last)
         if not sections[-1]:
             del sections[-2][parents[-1]]
-        if key in RETIRED_VALUES:
-            text = f"{json.dumps(value)} left nmt after 0.1; choose another value, or use nmt 0.1"
-            problems.append(Problem((key,), f"{text} for this run"))
-        elif RETIRED[key] and value not in RETIRED[key]:
-            last, off = LAST_VERSIONS.get(key, "0.1"), json.dumps(RETIRED[key][0])
-            text = f"left nmt after {last}, and is now always {off}; remove it, or use nmt {last}"
-            problems.append(Problem((key,), f"{text} for this run"))
+        if off and value not in off:
+            version = LAST_VERSIONS.get(key, "0.1")
+            text = (
+                f"left nmt after {version}, and is now always {json.dumps(off[0])}; remove it, or "
+                f"use nmt {version} for this run"
+            )
+            problems.append(Problem((key,), text))
     return problems
 
 
@@ -190,11 +181,6 @@ def _override(values: dict[str, Any], override: str) -> None:
         raise ConfigError(f"--set {override}: a key has no control characters")
     section = values
     *parents, last = key.strip().split(".")
-    if len(parents) > yaml_text.MAX_DEPTH:
-        raise ConfigError(
-            f"--set {'.'.join(parents[:3])}...: nested more than {yaml_text.MAX_DEPTH} deep; there "
-            "is no such key"
-        )
     for parent in parents:
         if not isinstance(section.get(parent), dict):
             section[parent] = {}

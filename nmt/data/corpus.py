@@ -86,14 +86,14 @@ class Sequences:
     @cached_property
     def lengths(self) -> Ids:
         """The number of ids of each sentence; for many, use those of a `block` or `selection`."""
-        return np.concatenate([_lengths(offsets) for _, offsets in self._shards])
+        return np.concatenate([np.diff(offsets) for _, offsets in self._shards], dtype=np.int32)
 
     def block(self, start: int, end: int) -> Block:
         pieces = [*self._pieces(start, end)]
         nothing = np.zeros(0, np.int32)
         return (
             np.concatenate([nothing, *(ids[offsets[0] : offsets[-1]] for ids, offsets in pieces)]),
-            np.concatenate([nothing, *(_lengths(offsets) for _, offsets in pieces)]),
+            np.concatenate([nothing, *(np.diff(offsets) for _, offsets in pieces)], dtype=np.int32),
         )
 
     def selection(self, ranges: Iterable[tuple[int, int]]) -> "Sequences":
@@ -339,10 +339,6 @@ def read_sentences(folder: Path, split: str, side: str) -> list[str]:
     lines = read_lines(path, needs_final_line_feed=True)
     check_content(path, PREPARE_AGAIN)
     return lines
-
-
-def _lengths(offsets: npt.NDArray[np.int64]) -> Ids:
-    return np.diff(offsets).astype(np.int32)
 
 
 def _offsets(lengths: Sequence[Ids]) -> npt.NDArray[np.int64]:

@@ -194,11 +194,11 @@ def _read_source(
         languages=languages,
         target_first=data.split.direction == data.opposite_direction,
     )
-    part = slice(start, len(output))
     form = " or ".join(dict.fromkeys(source.expected for source in opened))
     texts = chain.from_iterable(pair for source in opened for pair in source.held_out())
     keys = b"".join(splitting.fingerprint(splitting.sentence_key(text)) for text in texts)
     held_out = np.frombuffer(keys, "<u8").reshape(-1, 2)
+    part = slice(start, len(output))
     return Source(key.removeprefix("sources."), output, part, tally, form, held_out)
 
 

@@ -118,10 +118,7 @@ def connected_components(src: Numbers, tgt: Numbers) -> Numbers:
             pass
         is_final = np.array_equal(hooked, labels)
         labels = hooked
-    components = np.empty_like(src)
-    for block in blocks(len(src)):
-        components[block] = labels[src[block]]
-    return components
+    return labels[src]
 
 
 def _follow(parents: Numbers) -> bool:
@@ -160,8 +157,7 @@ def assign_splits(
         np.add.at(sizes, component[block], 1)
         np.minimum.at(lowest, component[block], pairs[block])
     if is_eligible is not None:
-        for block in blocks(len(pairs)):
-            sizes[component[block][~is_eligible[block]]] = 0
+        sizes[component[~is_eligible]] = 0
     keys = random_keys(lowest, config.seed, "split")
     del lowest
     order = np.argsort(keys)

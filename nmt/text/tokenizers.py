@@ -94,7 +94,8 @@ def _is_normal(text: str) -> bool:
 class Tokenizer(ABC):
     """Splits text of one language into tokens; several threads may share one.
 
-    A subclass is built from (config, language, model); model is the path of what `learn` returned.
+    A subclass is built from (config, language, model). If its row is `learned`, it has a class
+    method `learn(texts, config)`; model is the path of the bytes that this returned.
 
     Attributes:
         mark: a character of tokens that tells about the spaces of the text.
@@ -111,12 +112,6 @@ class Tokenizer(ABC):
         """`name`: what the tokens depend on, beside kind and case."""
         self._config = config
         self.signature = f"{config.kind}|{name}|case:{'lower' if config.lowercase else 'mixed'}"
-
-    @classmethod
-    def learn(cls, texts: Iterable[str], config: TokenizerConfig) -> bytes | None:
-        """Learn a model from the training data; None if this kind needs none. Raises: DataError."""
-        del texts, config
-        return None
 
     def settings(self) -> dict[str, Any]:
         """What a translator outside of nmt must know to split and join in the same way."""

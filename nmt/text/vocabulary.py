@@ -29,8 +29,6 @@ class Vocabulary:
             number of training tokens without an id of their own.
     """
 
-    __slots__ = ("_ids", "_tokens", "counts")
-
     def __init__(self, tokens: Sequence[str], counts: Sequence[int]) -> None:
         """`tokens` excludes the special tokens; `counts[0]` is the count of `<unk>`, then one count
         follows for each token.
@@ -39,8 +37,6 @@ class Vocabulary:
             ValueError: a token occurs twice, is spelled like a special token, or cannot be stored
                 in the file.
         """
-        if len(counts) != len(tokens) + 1:
-            raise ValueError("one count is needed for each token, and one for <unk>")
         self._tokens = (*SPECIALS, *tokens)
         self.counts = (0, counts[0], 0, 0, *counts[1:])
         self._ids = {token: index for index, token in enumerate(tokens, start=len(SPECIALS))}

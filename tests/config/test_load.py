@@ -9,7 +9,6 @@ import pytest
 from nmt.config.load import (
     LAST_VERSIONS,
     RETIRED,
-    RETIRED_VALUES,
     config_from_dict,
     differences,
     load_config,
@@ -152,10 +151,6 @@ def test_the_message_names_the_override_that_causes_a_problem(tmp_path: Path) ->
         ("=3", "--set =3: write key=value, for example --set training.epochs=3"),
         ("a\udc8b=3", r"--set a\udc8b=3: a key has no control characters"),
         ("se\ned=3", r"--set se\ned=3: a key has no control characters"),
-        (
-            f"{'.'.join('a' * 2000)}=1",
-            "--set a.a.a...: nested more than 50 deep; there is no such key",
-        ),
         ("seed=[1", "--set seed=[1, line 1, column 3: not valid YAML: "),
         (
             "trainin.epochs=3",
@@ -227,12 +222,6 @@ def test_word_vectors_left() -> None:
         "model.tgt_vectors: left nmt after 0.2, and is now always null; remove it, or use nmt 0.2 "
         "for this run"
     ]
-
-
-@pytest.mark.parametrize(("key", "value"), RETIRED_VALUES.items())
-def test_retired_values_are_named(key: str, value: str) -> None:
-    (problem,) = problems_of(values_of(key, value))
-    assert problem.startswith(f'{key}: "{value}" left nmt after 0.1; choose another value, or ')
 
 
 def test_all_problems_are_named_at_once() -> None:
