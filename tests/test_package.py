@@ -36,7 +36,10 @@ HEAVY = {"torch", "numpy", "spacy", "matplotlib", "sacrebleu", "pydantic"}
             HELP.format(names=["prepare", "train", "translate"]),
             {"torch", "spacy", "sentencepiece", "matplotlib", "sacrebleu"},
         ),
-        ("from nmt.data.checks import guess_language; guess_language(['the dog'])", {"spacy"}),
+        (
+            "from nmt.extras.init.languages import guess_language; guess_language(['the dog'])",
+            {"spacy"},
+        ),
     ],
 )
 def test_imports_are_cheap(root: Path, code: str, heavy: set[str]) -> None:

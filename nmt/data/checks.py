@@ -9,10 +9,9 @@ import re
 import runpy
 import unicodedata
 import warnings
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from heapq import nlargest
 from itertools import chain
 from locale import locale_alias
 from pathlib import Path
@@ -90,7 +89,7 @@ NOT_RAW = (
     ),
 )
 
-_WORD, _LETTERS = re.compile(r"\w{3,}|\d+"), re.compile(rf"(?:(?![\d_])[{WORD_CHARACTERS}])+")
+_WORD, LETTERS = re.compile(r"\w{3,}|\d+"), re.compile(rf"(?:(?![\d_])[{WORD_CHARACTERS}])+")
 _PLACEHOLDER = re.compile(r"%[\w().$*#-]*")  # "s" and "d" are words of many languages
 
 Pair = tuple[str, str]
@@ -276,8 +275,8 @@ def _other_languages(text: str, language: str) -> set[str]:
         return {"ja" if n_kana > 0.2 * n_chinese else SCRIPTS[most]}
     counts = Counter(
         code
-        for word in set(_LETTERS.findall(_PLACEHOLDER.sub("", text.lower())))
-        for code in _languages_by_stop_word().get(word, ())
+        for word in set(LETTERS.findall(_PLACEHOLDER.sub("", text.lower())))
+        for code in languages_by_stop_word().get(word, ())
     )
     n_own = max(counts[language], counts[own])
     return {code for code, count in counts.items() if count >= max(n_own + 2, 1.5 * n_own)}
@@ -352,7 +351,7 @@ def check_subwords(vocabularies: Mapping[Side, Vocabulary], size: int) -> None:
 def count_words(text: str, languages: tuple[str, str]) -> tuple[int, int]:
     """How many words of `text` are frequent only in the first language, and only in the second."""
     first, second = map(function_words, languages)
-    words = set(_LETTERS.findall(text.lower()))
+    words = set(LETTERS.findall(text.lower()))
     return len(words & first - second), len(words & second - first)
 
 
@@ -361,7 +360,7 @@ def function_words(language: str) -> frozenset[str]:
     """The stop words of a language, without contractions; empty if spaCy has none."""
     path = spacy_languages() / language / "stop_words.py"
     words = runpy.run_path(str(path))["STOP_WORDS"] if path.is_file() else ()
-    return frozenset(word for word in words if _LETTERS.fullmatch(word))
+    return frozenset(word for word in words if LETTERS.fullmatch(word))
 
 
 def spacy_languages() -> Path:
@@ -371,46 +370,9 @@ def spacy_languages() -> Path:
     return Path(next(iter(folders or ()), "")) / "lang"
 
 
-def guess_language(texts: Iterable[str]) -> str | None:
-    """The code of the language of `texts`, for example "en"; None if it is not clear.
-
-    Stop words tell where most texts have some: the texts of menus have few, and the words of other
-    languages that happen to be spelled like one of them would decide.
-    """
-    texts = [text.lower() for text in texts]
-    scripts = Counter(
-        SCRIPTS.get(unicodedata.name(letter, "").split(" ")[0])
-        for letter in "".join(texts)
-        if letter.isalpha()
-    )
-    # Japanese has its kana among Chinese characters.
-    for language, share in {**dict.fromkeys(SCRIPTS.values(), 0.2), "ja": 0.05}.items():
-        if scripts[language] > share * scripts.total():
-            return language
-    n_words = 0
-    n_texts: Counter[str] = Counter()
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    scores: defaultdict[str, float] = defaultdict(float)  # a stop word of many languages says less
-    for text in texts:
-        words = _LETTERS.findall(text)
-        n_words += len(words)
-        of_text = set[str]()
-        for word in words:
-            languages = _languages_by_stop_word().get(word, ())
-            of_text.update(languages)
-            for language in languages:
-                scores[language] += 1 / len(languages)
-                found[language].add(word)
-        n_texts.update(of_text)
-    best, second = [*nlargest(2, scores, key=scores.__getitem__), "", ""][:2]
-    share = n_texts[best] / max(1, len(texts))
-    is_usual = share >= 0.8 or (share >= 0.4 and len(found[best]) >= 8)
-    is_clear = scores[best] >= max(0.04 * n_words, 1.3 * scores[second])
-    return best if is_usual and is_clear else None
-
-
 @cache
-def _languages_by_stop_word() -> dict[str, list[str]]:
+def languages_by_stop_word() -> dict[str, list[str]]:
+    """The languages that have each word among their stop words."""
     languages: dict[str, list[str]] = {}
     for path in sorted(spacy_languages().glob("*/stop_words.py")):
         for word in function_words(path.parent.name):

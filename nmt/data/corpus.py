@@ -13,7 +13,7 @@ most probable words, then their probabilities in units of `UNIT`.
 import tokenize
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from itertools import accumulate, chain
 from pathlib import Path
@@ -138,27 +138,25 @@ class Sequences:
         return rows
 
 
+@dataclass(eq=False)
 class Corpus:
     """The sentence pairs of one split.
 
-    Args:
-        soft_targets: of the target sentences, packed; None if they are not used.
-
     Attributes:
+        soft_targets: of the target sentences, packed; None if they are not used.
         copies: of a pair, at most; they stand one after the other.
         rare_words: those that `hide_rare_words` hides, as masks [V] of the source and the target;
             None if it hides none.
+        is_hidden: [N], for each pair whether its rare words are hidden; None: of no pair.
     """
 
-    def __init__(
-        self, src: Sequences, tgt: Sequences, soft_targets: Sequences | None = None
-    ) -> None:
-        self.src = src
-        self.tgt = tgt
-        self.soft_targets = soft_targets
-        self.copies = 1
-        self.rare_words: tuple[Mask, Mask] | None = None
-        self._is_hidden: Mask | None = None  # [N], for each pair
+    src: Sequences
+    tgt: Sequences
+    _: KW_ONLY
+    soft_targets: Sequences | None = None
+    copies: int = 1
+    rare_words: tuple[Mask, Mask] | None = None
+    is_hidden: Mask | None = None
 
     @classmethod
     def load(cls, folder: Path, split: str) -> Self:
@@ -171,18 +169,16 @@ class Corpus:
             )
         return cls(src, tgt)
 
-    def selection(self, ranges: Sequence[tuple[int, int]]) -> "Corpus":
+    def selection(self, ranges: Sequence[tuple[int, int]]) -> Self:
         """The pairs of some ranges, see `Sequences.selection`."""
-        corpus = Corpus(
-            self.src.selection(ranges),
-            self.tgt.selection(ranges),
-            self.soft_targets and self.soft_targets.selection(ranges),
+        return replace(
+            self,
+            src=self.src.selection(ranges),
+            tgt=self.tgt.selection(ranges),
+            soft_targets=self.soft_targets and self.soft_targets.selection(ranges),
         )
-        corpus.copies = self.copies
-        corpus.rare_words = self.rare_words
-        return corpus
 
-    def hide_rare_words(self, key: tuple[int, ...]) -> "Corpus":
+    def hide_rare_words(self, key: tuple[int, ...]) -> Self:
         """The same pairs, where `read` shows the rare words of some pairs as `<unk>`, on both
         sides: a name that both have becomes `<unk>` in the source and the target.
 
@@ -191,19 +187,17 @@ class Corpus:
         """
         if self.rare_words is None:
             return self
-        corpus = copy(self)
         draws = np.random.default_rng((*key, HIDDEN_KEY)).random(len(self))
-        corpus._is_hidden = draws < HIDDEN_SHARE
-        return corpus
+        return replace(self, is_hidden=draws < HIDDEN_SHARE)
 
     def read(self, pairs: npt.NDArray[np.int64]) -> tuple[list[Ids], list[Ids]]:
         """The sources and targets of some pairs, given by their indices."""
         src = [self.src[pair] for pair in pairs]
         tgt = [self.tgt[pair] for pair in pairs]
-        if self.rare_words is None or self._is_hidden is None:
+        if self.rare_words is None or self.is_hidden is None:
             return src, tgt
         rare_src, rare_tgt = self.rare_words
-        for row in np.flatnonzero(self._is_hidden[pairs]):
+        for row in np.flatnonzero(self.is_hidden[pairs]):
             src[row] = np.where(rare_src[src[row]], UNK, src[row])
             tgt[row] = np.where(rare_tgt[tgt[row]], UNK, tgt[row])
         return src, tgt

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from nmt.config.parts import FORMATS, choices
-from nmt.data.checks import guess_language
 from nmt.data.formats import Languages
 from nmt.data.tables import DELIMITERS, find_dialect, read_rows
 from nmt.errors import DataError
-from nmt.extras.init.languages import language_of_name
+from nmt.extras.init.languages import guess_language, language_of_name
 from nmt.extras.init.recognition import languages_of_members, recognize
 from nmt.lines import MARKS, decode_lines, read_raw_lines
 from nmt.plugins import import_object

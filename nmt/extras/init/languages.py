@@ -1,9 +1,15 @@
-"""Names and codes of languages, as headers, records and names of files have them."""
+"""The language of a text, and names and codes of languages, as headers, records and names of files
+have them.
+"""
 
 import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from functools import cache
+from heapq import nlargest
 
-from nmt.data.checks import spacy_languages
+from nmt.data.checks import LETTERS, SCRIPTS, languages_by_stop_word, spacy_languages
 
 # ISO 639-1, and the codes of three letters that corpora have.
 CODES = """
@@ -86,3 +92,41 @@ def has_no_spaces(texts: list[str]) -> bool:
     text = " ".join(texts)
     n_unspaced = len(UNSPACED.findall(text))
     return n_unspaced > 0.3 * len(text) and text.count(" ") - len(texts) < 0.15 * n_unspaced
+
+
+def guess_language(texts: Iterable[str]) -> str | None:
+    """The code of the language of `texts`, for example "en"; None if it is not clear.
+
+    Stop words tell where most texts have some: the texts of menus have few, and the words of other
+    languages that happen to be spelled like one of them would decide.
+    """
+    texts = [text.lower() for text in texts]
+    scripts = Counter(
+        SCRIPTS.get(unicodedata.name(letter, "").split(" ")[0])
+        for letter in "".join(texts)
+        if letter.isalpha()
+    )
+    # Japanese has its kana among Chinese characters.
+    for language, share in {**dict.fromkeys(SCRIPTS.values(), 0.2), "ja": 0.05}.items():
+        if scripts[language] > share * scripts.total():
+            return language
+    n_words = 0
+    n_texts: Counter[str] = Counter()
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    scores: defaultdict[str, float] = defaultdict(float)  # a stop word of many languages says less
+    for text in texts:
+        words = LETTERS.findall(text)
+        n_words += len(words)
+        of_text = set[str]()
+        for word in words:
+            languages = languages_by_stop_word().get(word, ())
+            of_text.update(languages)
+            for language in languages:
+                scores[language] += 1 / len(languages)
+                found[language].add(word)
+        n_texts.update(of_text)
+    best, second = [*nlargest(2, scores, key=scores.__getitem__), "", ""][:2]
+    share = n_texts[best] / max(1, len(texts))
+    is_usual = share >= 0.8 or (share >= 0.4 and len(found[best]) >= 8)
+    is_clear = scores[best] >= max(0.04 * n_words, 1.3 * scores[second])
+    return best if is_usual and is_clear else None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from math import exp
 
-from nmt.data.checks import guess_language
+from nmt.extras.init.languages import guess_language
 from nmt.extras.serve.answers import ServedRun
 from nmt.extras.serve.schemas import Detection
 from nmt.text.tokenizers import Tokenizer
