@@ -139,7 +139,7 @@ def test_soft_targets_stay_with_their_tokens() -> None:
             [(np.concatenate(rows).astype(np.int32), np.array([*map(len, rows)], np.int32))]
         )
 
-    corpus = Corpus(sequences(sentences), sequences(sentences), sequences(packed))
+    corpus = Corpus(sequences(sentences), sequences(sentences), soft_targets=sequences(packed))
 
     def check(batch: Batch) -> None:
         assert batch.soft_targets is not None
@@ -234,7 +234,7 @@ def test_a_part_of_a_corpus_reads_its_pairs(monkeypatch: pytest.MonkeyPatch) -> 
         )
         for part in (sentences[start:end] for start, end in pairwise(bounds))
     ]
-    corpus = Corpus(Sequences(*shards), Sequences(*shards), Sequences(*shards))
+    corpus = Corpus(Sequences(*shards), Sequences(*shards), soft_targets=Sequences(*shards))
     parts = [*divide_epoch(50, seed=1, epoch=0)]
     assert len(parts) == 3
     for part in parts:
