@@ -1,21 +1,45 @@
-"""Translates documents without a model: into themselves, and into capital letters."""
+"""Translates documents without a model."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from nmt.extras.documents.document import open_document
+from nmt.extras.documents.document import TextDocument, open_document
+from nmt.texts.marked import Marked
 
 
-def identity(data: bytes, name: str) -> bytes:
-    document = open_document(data, name)
-    return b"".join(document.written([each.text for each in document.segments]))
+def document(name: str, file: str | bytes, *, fill_all: bool = False) -> TextDocument:
+    data = file if isinstance(file, bytes) else file.encode()
+    return open_document(data, name, fill_all=fill_all)
 
 
-def in_capitals(data: bytes, name: str) -> bytes:
-    """All marks stay at their places."""
-    document = open_document(data, name)
-    texts = [replace(each.text, text=each.text.text.upper()) for each in document.segments]
-    return b"".join(document.written(texts))
+def texts(name: str, file: str | bytes) -> list[str]:
+    """Those to translate."""
+    return [segment.text.text for segment in document(name, file).segments]
 
 
-def texts(data: bytes, name: str) -> list[str]:
-    return [each.text.text for each in open_document(data, name).segments]
+def changed(
+    name: str,
+    file: str | bytes,
+    change: Callable[[str], str] = str.upper,
+    *,
+    fill_all: bool = False,
+) -> bytes:
+    """The file with changed texts; all marks stay at their places."""
+    found = document(name, file, fill_all=fill_all)
+    segments = (segment.text for segment in found.segments)
+    return b"".join(found.written([replace(each, text=change(each.text)) for each in segments]))
+
+
+def unchanged(name: str, file: str | bytes) -> bytes:
+    """The file translated by what it has: its translations, or its texts if it has one language."""
+    found = document(name, file, fill_all=True)
+    old = (each.text if each.target is None else each.target for each in found.segments)
+    return b"".join(found.written(old))
+
+
+def translated(name: str, file: str | bytes, translations: Iterable[Marked | str]) -> bytes:
+    """The file with these, one for each text."""
+    found = document(name, file)
+    given = [each if isinstance(each, Marked) else Marked(each) for each in translations]
+    assert len(found.segments) == len(given)
+    return b"".join(found.written(given))
