@@ -8,12 +8,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from nmt.extras.serve.answers import ServedRun, TranslateTask
+from nmt.extras.serve.schemas import Run
+from nmt.texts.translator import TextTranslator
 
+if TYPE_CHECKING:
+    from fastapi.testclient import TestClient
+
+DOG, KING = "The dog sees the tree.", "The king loves the river."
+HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+TOKEN = "a token of some length"
 WAIT_SECONDS = 60  # on a busy machine
 
 
@@ -22,6 +30,38 @@ def served(folder: Path) -> list[ServedRun]:
     from nmt.extras.serve.command import load_runs
 
     return load_runs([folder / "run"] * 2, device="cpu", overrides=())
+
+
+def tiny_run(**options: Any) -> ServedRun:
+    """Of a model with random weights, which translates letters."""
+    from tests.decoding.test_translator import make_translator
+
+    info = Run(name="", source="en", target="en", translations=3)
+    return ServedRun(info, TextTranslator(make_translator(**options)))
+
+
+def client_of(
+    runs: Sequence[ServedRun], *, token: str | None = None, **limits: Any
+) -> "TestClient":
+    from fastapi.testclient import TestClient
+
+    from nmt.extras.serve.app import Api, create_app
+
+    app = create_app(Api(runs, token=token, **limits), hosts=None if token else HOSTS)
+    return TestClient(app, base_url="http://127.0.0.1:8000")
+
+
+@pytest.fixture
+def client(served: list[ServedRun]) -> "Iterator[TestClient]":
+    with client_of(served, characters=200) as client:
+        yield client
+
+
+def error_of(response: Any) -> tuple[int, str]:
+    """The status and the error, which is the only content and has one line."""
+    ((name, text),) = response.json().items()
+    assert (name, text.count("\n")) == ("error", 0)
+    return response.status_code, text
 
 
 @contextmanager

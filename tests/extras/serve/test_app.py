@@ -2,9 +2,7 @@
 
 import http.client
 import json
-from collections.abc import Iterator, Sequence
 from contextlib import closing
-from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -14,48 +12,26 @@ pytest.importorskip("fastapi", reason="needs nmt[serve]")
 
 from fastapi.testclient import TestClient
 
-from nmt.decoding.forced import score_pairs
 from nmt.extras.page.files import linked
-from nmt.extras.serve import guard as module
-from nmt.extras.serve.answers import MIN_PROBABILITY, ServedRun, find_alternatives, group_words
-from nmt.extras.serve.app import Api, create_app
-from nmt.extras.serve.schemas import AlternativesAnswer, TranslateAnswer
-from nmt.extras.serve.schemas import Run as RunInfo
-from nmt.texts.translator import TextTranslator
+from nmt.extras.serve import guard
+from nmt.extras.serve.answers import ServedRun
+from nmt.extras.serve.schemas import TranslateAnswer
 from tests.conftest import Run
-from tests.decoding.test_translator import make_translator
-from tests.extras.serve.conftest import Gate, serving, until
+from tests.extras.serve.conftest import DOG, KING, TOKEN, Gate, client_of, error_of, serving, until
 
-DOG, KING = "The dog sees the tree.", "The king loves the river."
-HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
-TOKEN = "a token of some length"
+FORM = "application/x-www-form-urlencoded"
 NO_TOKEN = (
     "is not in the target vocabulary; choose a word before this placeholder, tag, term or unknown "
     "word"
 )
-
-
-def client_of(runs: Sequence[ServedRun], *, token: str | None = None, **limits: Any) -> TestClient:
-    app = create_app(Api(runs, token=token, **limits), hosts=None if token else HOSTS)
-    return TestClient(app, base_url="http://127.0.0.1:8000")
-
-
-@pytest.fixture
-def client(served: list[ServedRun]) -> Iterator[TestClient]:
-    with client_of(served, characters=200) as client:
-        yield client
+ONE_LINE = "prefix: only for a single line of text, without a glossary"
+NOT_JSON = "the body must be a JSON object, sent as application/json"
+TOO_LONG = "201 characters; a request has at most 200; split it"
 
 
 def connection_to(address: str) -> http.client.HTTPConnection:
     host, _, port = address.removeprefix("http://").partition(":")
     return http.client.HTTPConnection(host, int(port), timeout=20)
-
-
-def error_of(response: Any) -> tuple[int, str]:
-    """The status and the error, which is the only content and has one line."""
-    (name, text) = next(iter(response.json().items()))
-    assert (name, len(response.json()), text.count("\n")) == ("error", 1, 0)
-    return response.status_code, text
 
 
 def test_translations_are_those_of_the_command_line(
@@ -106,25 +82,6 @@ def test_details_are_those_of_the_command_line(client: TestClient, nmt: Run, fol
         assert [word["origin"] for word in words if word["origin"] != "model"] == origins
 
 
-def test_the_alternatives_for_a_word(client: TestClient) -> None:
-    lines = client.post("/translate", json={"q": DOG, "details": True}).json()["lines"]
-    details = lines[0]["translations"][0]
-    word = details["words"][2]
-    fields = {"q": DOG, "tokens": details["tokens"][: word["token"]], "alternatives": 4}
-    answer = client.post("/alternatives", json=fields).json()
-    AlternativesAnswer.model_validate(answer)
-    words = [alternative["word"] for alternative in answer["alternatives"]]
-    texts = [alternative["translation"]["text"] for alternative in answer["alternatives"]]
-    assert (words[0], texts[0]) == (word["text"], details["text"])
-    start = details["text"].split()[:2]
-    assert [text.split()[:3] for text in texts] == [[*start, word] for word in words]
-    assert len({*texts}) == len(texts)
-    assert [alternative["warnings"] for alternative in answer["alternatives"]] == [[]] * len(texts)
-    # a token of the details that is several ones for the model, such as a number
-    one = client.post("/alternatives", json={**fields, "tokens": [" ".join(start)]}).json()
-    assert one == answer
-
-
 def test_what_there_is(client: TestClient) -> None:
     runs = [
         {"name": name, "source": "en", "target": "de", "translations": 5}
@@ -165,114 +122,203 @@ def test_the_page_loads_nothing_from_elsewhere(client: TestClient) -> None:
         assert "access-control-allow-origin" not in response.headers
 
 
+def posted(path: str, status: int, error: str, **fields: Any) -> Any:
+    """A row of the table below: fields in JSON."""
+    return path, {"json": fields}, status, error
+
+
+def sent(kind: str, body: bytes, status: int, error: str) -> Any:
+    return "/translate", {"content": body, "headers": {"content-type": kind}}, status, error
+
+
+def uploaded(name: str, content: str | bytes, status: int, error: str, **fields: str) -> Any:
+    return "/translate_file", {"data": fields, "files": {"file": (name, content)}}, status, error
+
+
 @pytest.mark.parametrize(
-    ("fields", "status", "text"),
+    ("path", "sent", "status", "error"),
     [
-        ({}, 422, "q: Field required"),
-        ({"q": 3}, 422, "q: Input should be a valid string; Input should be a valid list"),
-        (
-            {"q": []},
+        posted("/translate", 422, "q: Field required"),
+        posted(
+            "/translate",
             422,
-            (
-                "q: Input should be a valid string; List should have at least 1 item after "
-                "validation, not 0"
-            ),
+            "q: Input should be a valid string; Input should be a valid list",
+            q=3,
         ),
-        ({"q": DOG, "beam": 3}, 422, "beam: Extra inputs are not permitted"),
-        ({"q": DOG, "format": "rtf"}, 422, "format: Input should be 'text' or 'html'"),
-        (
-            {"q": DOG, "alternatives": -1},
+        posted(
+            "/translate",
+            422,
+            "q: Input should be a valid string; List should have at least 1 item after validation, "
+            "not 0",
+            q=[],
+        ),
+        posted("/translate", 422, "beam: Extra inputs are not permitted", q=DOG, beam=3),
+        posted("/translate", 422, "format: Input should be 'text' or 'html'", q=DOG, format="rtf"),
+        posted(
+            "/translate",
             422,
             "alternatives: Input should be greater than or equal to 0",
+            q=DOG,
+            alternatives=-1,
         ),
-        (
-            {"q": DOG, "alternatives": 5},
+        posted(
+            "/translate",
             422,
             "alternatives: run run has at most 4; `nmt serve --beam` sets a larger beam",
+            q=DOG,
+            alternatives=5,
         ),
-        ({"q": DOG, "run": "x"}, 422, "run: there is no 'x'; the runs are run, run-2"),
-        (
-            {"q": DOG, "target": "fr"},
+        posted("/translate", 422, "run: there is no 'x'; the runs are run, run-2", q=DOG, run="x"),
+        posted(
+            "/translate",
             422,
             "source, target: no run translates auto-fr; there is en-de",
+            q=DOG,
+            target="fr",
         ),
-        (
-            {"q": DOG, "run": "run", "source": "de"},
+        posted(
+            "/translate",
             422,
             "source, target: no run translates de-auto; there is en-de",
+            q=DOG,
+            run="run",
+            source="de",
         ),
-        (
-            {"q": DOG, "prefix": "Der Zebra"},
+        posted(
+            "/translate",
             422,
             "prefix 'Der Zebra': 'Zebra' is not in the target vocabulary",
+            q=DOG,
+            prefix="Der Zebra",
         ),
-        (
-            {"q": DOG, "format": "html", "prefix": "Der"},
-            422,
-            "prefix: only for a single line of text, without a glossary",
-        ),
-        (
-            {"q": DOG, "glossary": {"a": ""}},
+        posted("/translate", 422, ONE_LINE, q=DOG, format="html", prefix="Der"),
+        posted("/translate", 422, ONE_LINE, q=f"{DOG}\n{DOG}", prefix="Der"),
+        posted(
+            "/translate",
             422,
             "glossary: String should have at least 1 character",
+            q=DOG,
+            glossary={"a": ""},
         ),
-        (
-            {"q": DOG, "glossary": {"a": "x" * 201}},
+        posted(
+            "/translate",
             422,
             "glossary: String should have at most 200 characters",
+            q=DOG,
+            glossary={"a": "x" * 201},
         ),
-        (
-            {"q": DOG, "glossary": {str(i): "a" for i in range(501)}},
+        posted(
+            "/translate",
             422,
             "glossary: Dictionary should have at most 500 items after validation, not more",
+            q=DOG,
+            glossary={str(i): "a" for i in range(501)},
         ),
-        (
-            {"q": f"{DOG}\n{DOG}", "prefix": "Der"},
+        posted(
+            "/translate",
+            413,
+            "222 characters; a request has at most 200; split it",
+            q=[DOG, "x" * 200],
+        ),
+        posted("/translate", 413, "129 lines; a request has at most 128; split it", q="\n" * 128),
+        posted("/alternatives", 422, f"token 'zebra' {NO_TOKEN}", q=DOG, tokens=["zebra"]),
+        posted("/alternatives", 422, f"token '<eos>' {NO_TOKEN}", q=DOG, tokens=["<eos>"]),
+        posted(
+            "/alternatives",
             422,
-            "prefix: only for a single line of text, without a glossary",
+            "the text is empty, so its translation has no alternatives",
+            q="",
+            tokens=[],
         ),
-        ({"q": [DOG, "x" * 200]}, 413, "222 characters; a request has at most 200; split it"),
-        ({"q": "\n" * 128}, 413, "129 lines; a request has at most 128; split it"),
-        ({"q": DOG, "tokens": ["zebra"]}, 422, f"token 'zebra' {NO_TOKEN}"),
-        ({"q": DOG, "tokens": ["<eos>"]}, 422, f"token '<eos>' {NO_TOKEN}"),
-        ({"q": "", "tokens": []}, 422, "the text is empty, so its translation has no alternatives"),
-        ({"q": "a\nb", "tokens": []}, 422, "q: only one line of text"),
-        ({"q": DOG, "tokens": "Der"}, 422, "tokens: Input should be a valid list"),
-        (
-            {"q": DOG, "tokens": [], "alternatives": 51},
+        posted("/alternatives", 422, "q: only one line of text", q="a\nb", tokens=[]),
+        posted("/alternatives", 422, "tokens: Input should be a valid list", q=DOG, tokens="Der"),
+        posted(
+            "/alternatives",
             422,
             "alternatives: Input should be less than or equal to 50",
+            q=DOG,
+            tokens=[],
+            alternatives=51,
         ),
+        posted("/without", 422, "tokens: Field required", q=DOG),
+        posted(
+            "/without",
+            422,
+            "token 'zebra' is not in the target vocabulary; a translation with a placeholder, tag "
+            "or term has no probability",
+            q=DOG,
+            tokens=["zebra"],
+        ),
+        posted(
+            "/without",
+            422,
+            "tokens: List should have at most 1000 items after validation, not 1001",
+            q=DOG,
+            tokens=["a"] * 1001,
+        ),
+        posted(
+            "/without",
+            422,
+            "99 words with 1000 tokens are too many; split the text",
+            q="a " * 99,
+            tokens=["Hund"] * 1000,
+        ),
+        posted("/tree", 422, "q: only one line of text", q="a\nb"),
+        posted(
+            "/tree", 422, "there is no beam: the text is empty, or the run draws samples", q=" "
+        ),
+        posted("/tree", 413, TOO_LONG, q="x" * 201),
+        posted("/detect", 413, TOO_LONG, q="x" * 201),
+        sent("application/json", b'{"q":', 400, "the body is not JSON: Expecting value"),
+        sent("application/json", b"\xff", 400, "There was an error parsing the body"),
+        sent("application/json", b"[" * 9000, 400, "There was an error parsing the body"),
+        sent("application/json", b'{"q": null}', 422, "q: Field required"),
+        sent("application/json", b'["q"]', 422, NOT_JSON),
+        sent("application/json", b"", 422, NOT_JSON),
+        sent(
+            "application/json",
+            b'{"q": "\\ud800"}',
+            422,
+            "q: Value error, 'utf-8' codec can't encode",
+        ),
+        sent(
+            "application/json",
+            b'{"q": "a", "target": "\\udfff"}',
+            422,
+            "target: Value error, 'utf-8' codec can't",
+        ),
+        sent(
+            "application/json",
+            b" " * 2_000_000,
+            413,
+            "the request is larger than 133,472 bytes; split it",
+        ),
+        sent(FORM, b"x=a&q=b", 422, "x: Extra inputs are not permitted"),
+        sent(FORM, b"target=de", 422, "q: Field required"),
+        sent(FORM, b'{"q": "a"}', 422, NOT_JSON),
+        sent("multipart/form-data", b"--x\r\n", 400, "Missing boundary in multipart."),
+        sent("multipart/form-data; boundary=x", b"--x\r\n\r\nq", 400, "The Content-Disposition"),
+        sent("multipart/form-data; boundary=x", b"", 422, "q: Field required"),
+        ("/translate_file", {"data": {"source": "en"}}, 422, "file: Field required"),
+        uploaded("a.xyz", b"a", 422, "a.xyz: unknown format; these are known: .txt, "),
+        uploaded("a.txt", b"a\xff", 422, "a.txt, line 1: not UTF-8"),
+        uploaded("a.txt", b"x" * 201, 413, TOO_LONG),
+        uploaded("a.txt", DOG, 422, "source, target: no run translates auto-fr", target="fr"),
+        uploaded("a.txt", DOG, 422, "glossary: Value error, Expecting property name", glossary="{"),
+        uploaded("a.txt", DOG, 422, "glossary: Input should be a valid dictionary", glossary="[]"),
+        uploaded("a.txt", b"x" * (10 << 20), 413, "the request is larger than 10,485,760 bytes"),
     ],
+    ids=lambda value: repr(value)[:40],
 )
-def test_invalid_requests(
-    client: TestClient, fields: dict[str, Any], status: int, text: str
+def test_what_is_refused(
+    client: TestClient, path: str, sent: dict[str, Any], status: int, error: str
 ) -> None:
-    path = "/alternatives" if "tokens" in fields else "/translate"
-    assert error_of(client.post(path, json=fields)) == (status, text)
-
-
-@pytest.mark.parametrize(
-    ("body", "status", "text"),
-    [
-        (b'{"q":', 400, "the body is not JSON: Expecting value"),
-        (b"\xff", 400, "There was an error parsing the body"),
-        (b"[" * 9000, 400, "There was an error parsing the body"),
-        (b'{"q": null}', 422, "q: Field required"),
-        (b'["q"]', 422, "the body must be a JSON object, sent as application/json"),
-        (b"", 422, "the body must be a JSON object, sent as application/json"),
-        (b'{"q": "\\ud800"}', 422, "q: Value error, 'utf-8' codec can't encode"),
-        (b'{"q": "a", "target": "\\udfff"}', 422, "target: Value error, 'utf-8' codec can't"),
-        (b" " * 2_000_000, 413, "the request is larger than 133,472 bytes; split it"),
-    ],
-)
-def test_invalid_bodies(client: TestClient, body: bytes, status: int, text: str) -> None:
-    response = client.post("/translate", content=body, headers={"content-type": "application/json"})
-    assert (response.status_code, error_of(response)[1][: len(text)]) == (status, text)
+    found, text = error_of(client.post(path, **sent))
+    assert (found, text[: len(error)]) == (status, error)
 
 
 def test_a_body_that_does_not_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BODY_SECONDS", 0.05)
+    monkeypatch.setattr(guard, "BODY_SECONDS", 0.05)
     with serving([]) as address, closing(connection_to(address)) as connection:
         connection.putrequest("POST", "/translate")
         connection.putheader("content-length", "9")
@@ -356,39 +402,3 @@ def test_a_request_whose_client_is_gone_leaves_the_queue(
         waiting.close()
         until(lambda: answer() == (504, None))
         gate.open()
-
-
-def test_words_of_scripts_without_spaces_are_tokens() -> None:
-    tokenizer = make_translator("words").tgt_tokenizer
-    assert group_words("你好。 Hund", ["你好", "￭。", "Hund"], tokenizer) == (
-        ["你好", "。", "Hund"],
-        [0, 1, 2],
-    )
-    assert group_words("Na, so was!", ["Na", "￭,", "so", "was", "￭!"], tokenizer) == (
-        ["Na,", "so", "was!"],
-        [0, 0, 1, 2, 2],
-    )
-
-
-def test_each_alternative_starts_with_the_given_tokens_and_its_own() -> None:
-    """And its probability is that of forced decoding."""
-    translator = make_translator()
-    info = RunInfo(name="", source="en", target="en", translations=3)
-    run = ServedRun(info, TextTranslator(translator))
-    n_scored = 0
-    for text, prefix in [("abab", ["a"]), ("b", []), ("ab ab", [])]:
-        alternatives = [*find_alternatives(run, text, prefix, 3)]
-        probabilities = [each["probability"] for each in alternatives]
-        assert probabilities == sorted(probabilities, reverse=True)
-        assert all(probability >= MIN_PROBABILITY for probability in probabilities[1:])
-        nexts = {each["translation"]["tokens"][len(prefix)] for each in alternatives}
-        assert len(nexts) == len(alternatives)
-        for each in alternatives:
-            tokens = each["translation"]["tokens"][: len(prefix) + 1]
-            assert tokens[: len(prefix)] == (*prefix,)
-            (scored,) = score_pairs(translator, [(text, translator.tgt_tokenizer.join(tokens))])
-            if scored.tokens == tokens:  # a space at the end is not part of the text
-                expected = exp(scored.token_log_probs[len(prefix)])
-                assert each["probability"] == pytest.approx(expected, abs=1e-4)
-                n_scored += 1
-    assert n_scored

@@ -38,7 +38,14 @@ class Double:
         return [2 * number for number in requests]
 
 
-async def hold(batcher: Batcher) -> Double:
+@pytest.fixture
+async def batcher() -> Batcher:
+    """10 texts may wait, 4 are answered together."""
+    return Batcher(10, 4)
+
+
+@pytest.fixture
+async def held(batcher: Batcher) -> Double:
     """A task whose first request is being answered until its gate opens."""
     task = Double("held")
     batcher.submit(task, 0, 1)
@@ -47,9 +54,9 @@ async def hold(batcher: Batcher) -> Double:
     return task
 
 
-async def test_waiting_requests_of_equal_tasks_are_answered_together() -> None:
-    batcher = Batcher(10, 4)
-    held = await hold(batcher)
+async def test_waiting_requests_of_equal_tasks_are_answered_together(
+    batcher: Batcher, held: Double
+) -> None:
     names = ("a", "b", "a", "a", "b", "a", "a")
     doubles = [Double(name, held.gate, held.batches) for name in names]
     futures = [batcher.submit(task, number, 1) for number, task in enumerate(doubles, 1)]
@@ -58,9 +65,7 @@ async def test_waiting_requests_of_equal_tasks_are_answered_together() -> None:
     assert held.batches == [[0], [1, 3, 4, 6], [2, 5], [7]]  # at most 4 together
 
 
-async def test_texts_are_counted_not_requests() -> None:
-    batcher = Batcher(10, 4)
-    held = await hold(batcher)
+async def test_texts_are_counted_not_requests(batcher: Batcher, held: Double) -> None:
     futures = [
         batcher.submit(held, number, n_texts)
         for number, n_texts in ((1, 3), (2, 2), (3, 1), (4, 4))
@@ -75,9 +80,7 @@ async def test_texts_are_counted_not_requests() -> None:
     assert held.batches == [[0], [1, 3], [2, 5], [4]]
 
 
-async def test_an_empty_queue_takes_any_request() -> None:
-    batcher = Batcher(10, 4)
-    held = await hold(batcher)
+async def test_an_empty_queue_takes_any_request(batcher: Batcher, held: Double) -> None:
     future = batcher.submit(held, 1, 11)
     with pytest.raises(QueueFullError):
         batcher.submit(held, 2, 1)
@@ -85,9 +88,9 @@ async def test_an_empty_queue_takes_any_request() -> None:
     assert await future == 2
 
 
-async def test_a_cancelled_request_leaves_its_place_and_is_not_answered() -> None:
-    batcher = Batcher(10, 4)
-    held = await hold(batcher)
+async def test_a_cancelled_request_leaves_its_place_and_is_not_answered(
+    batcher: Batcher, held: Double
+) -> None:
     cancelled = batcher.submit(held, 1, 9)
     with pytest.raises(QueueFullError):
         batcher.submit(held, 2, 2)
@@ -98,9 +101,9 @@ async def test_a_cancelled_request_leaves_its_place_and_is_not_answered() -> Non
     assert held.batches == [[0], [2]]
 
 
-async def test_an_error_concerns_only_its_request(caplog: pytest.LogCaptureFixture) -> None:
-    batcher = Batcher(10, 4)
-    held = await hold(batcher)
+async def test_an_error_concerns_only_its_request(
+    batcher: Batcher, held: Double, caplog: pytest.LogCaptureFixture
+) -> None:
     futures = [batcher.submit(held, number, 1) for number in (1, 13, 14, 2)]
     held.gate.set()
     assert [await futures[i] for i in (0, 3)] == [2, 4]

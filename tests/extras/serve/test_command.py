@@ -18,7 +18,6 @@ import pytest
 
 pytest.importorskip("fastapi", reason="needs nmt[serve]")
 
-from nmt.errors import NmtError
 from nmt.extras.serve.answers import ServedRun
 from nmt.extras.serve.command import is_loopback, load_runs, open_socket
 from nmt.extras.serve.schemas import Run as RunInfo
@@ -29,6 +28,10 @@ from tests.conftest import Run
 
 SECONDS = 60
 N_CLIENTS = 200
+NEEDS_TOKEN = (
+    "other machines can reach this address, so it needs a token: set NMT_TOKEN, for example"
+)
+LONG = ("--token", "x" * 16)
 
 
 @contextmanager
@@ -99,29 +102,36 @@ def test_sigterm_answers_what_was_accepted_and_refuses_the_rest(folder: Path) ->
             ask(port, "/translate", q="The dog sees the tree.")
 
 
-def test_what_it_refuses_to_start_with(
-    nmt: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("NMT_TOKEN", raising=False)
-    run, long = folder / "run", ("--token", "x" * 16)
-    needs_a_token = "other machines can reach this address, so it needs a token: set NMT_TOKEN, for"
-    for words, start in (
-        ((run, "--host", "0.0.0.0"), f"--host 0.0.0.0: {needs_a_token} example to "),
-        ((run, "--host", "::"), f"--host ::: {needs_a_token} example to "),
-        ((run, "--host", "192.0.2.1", *long), "cannot serve at 192.0.2.1, port 8000 ("),
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--host", "0.0.0.0"], f"--host 0.0.0.0: {NEEDS_TOKEN}"),
+        (["--host", "::"], f"--host ::: {NEEDS_TOKEN}"),
+        (["--host", "nmt"], f"--host nmt: {NEEDS_TOKEN}"),
+        (["--host", "192.0.2.1", *LONG], "cannot serve at 192.0.2.1, port 8000 ("),
         (
-            (run, "--port", 0, "--set", "training.epochs=3"),
+            ["--host", "no.such.host.invalid", "--port", "0", *LONG],
+            "cannot serve at no.such.host.invalid, port 0 (",
+        ),
+        (
+            ["--port", "0", "--set", "training.epochs=3"],
             "--set training.epochs=3: for a trained run only decoding.KEY=VALUE can be set\n",
         ),
-        (
-            (tmp_path, "--port", 0),
-            f"{tmp_path}: no run here; `nmt train -c CONFIG -o {tmp_path}` creates one\n",
-        ),
-    ):
-        result = nmt("serve", *words)
-        assert (result.status, result.err.count("\n")) == (1, 1)
-        assert result.err.startswith(f"nmt: {start}")
-    result = nmt("serve", run, "--token", "short")
+        (["--port", "0", "no"], "no: no run here; `nmt train -c CONFIG -o no` creates one\n"),
+    ],
+)
+def test_what_it_refuses_to_start_with(
+    nmt: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], problem: str
+) -> None:
+    monkeypatch.delenv("NMT_TOKEN", raising=False)
+    monkeypatch.chdir(folder)
+    result = nmt("serve", "run", *words)
+    assert (result.status, result.err.count("\n")) == (1, 1)
+    assert result.err.startswith(f"nmt: {problem}")
+
+
+def test_a_token_has_some_length(nmt: Run) -> None:
+    result = nmt("serve", "--token", "short")
     assert result.status == 2
     assert "the token has 5 characters; use at least 16" in result.err
 
@@ -155,20 +165,17 @@ def test_a_bundle_translates_as_its_run(
         ("127.8.9.1", True),
         ("::1", True),
         ("localhost", True),
-        ("0.0.0.0", False),
-        ("::", False),
-        ("nmt", False),
+        ("192.0.2.1", False),
     ],
 )
 def test_loopback(host: str, local: bool) -> None:
     assert is_loopback(host) == local
 
 
-def test_an_address_that_cannot_be_used() -> None:
-    with pytest.raises(NmtError, match=r"^cannot serve at no\.such\.host\.invalid, port 0 \("):
-        open_socket("no.such.host.invalid", 0)
+def test_a_port_that_is_taken(nmt: Run) -> None:
     with open_socket("127.0.0.1", 0) as other:
         port = other.getsockname()[1]
-        text = rf"^cannot serve at 127\.0\.0\.1, port {port} \(Address already in use.*\); choose"
-        with pytest.raises(NmtError, match=text):
-            open_socket("127.0.0.1", port)
+        text = (
+            rf"nmt: cannot serve at 127\.0\.0\.1, port {port} \(Address already in use.*\); choose"
+        )
+        assert re.match(text, nmt("serve", "--port", port).err)

@@ -16,8 +16,7 @@ from nmt.extras.serve import downloads
 from nmt.extras.serve.answers import ServedRun
 from nmt.extras.serve.downloads import translated_name
 from nmt.extras.serve.schemas import TranslateAnswer
-from tests.extras.serve.conftest import Gate, until
-from tests.extras.serve.test_app import DOG, KING, TOKEN, client_of, error_of
+from tests.extras.serve.conftest import DOG, KING, TOKEN, Gate, client_of, error_of, until
 
 
 @pytest.fixture
@@ -84,28 +83,6 @@ def test_a_defect_is_an_error_in_json(
 def test_warnings_of_a_file_name_its_lines(client: TestClient) -> None:
     answer, _ = upload(client, "a.txt", f"{DOG}\n\nqqq zzz xxx\n")
     assert [text.partition(":")[0] for text in answer["warnings"]] == ["line 3"]
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "fields", "status", "text"),
-    [
-        ("a.xyz", b"a", {}, 422, "a.xyz: unknown format; these are known: .txt, "),
-        ("a.txt", b"a\xff", {}, 422, "a.txt, line 1: not UTF-8"),
-        ("a.txt", b"x" * 201, {}, 413, "201 characters; a request has at most 200; split it"),
-        ("a.txt", DOG, {"target": "fr"}, 422, "source, target: no run translates auto-fr"),
-        ("a.txt", DOG, {"glossary": "{"}, 422, "glossary: Value error, Expecting property name"),
-        ("a.txt", DOG, {"glossary": "[]"}, 422, "glossary: Input should be a valid dictionary"),
-        ("a.txt", b"x" * (10 << 20), {}, 413, "the request is larger than 10,485,760 bytes"),
-    ],
-)
-def test_files_that_are_refused(
-    served: list[ServedRun], name: str, content: bytes, fields: Any, status: int, text: str
-) -> None:
-    with client_of(served, characters=200) as client:
-        response = client.post("/translate_file", data=fields, files={"file": (name, content)})
-        assert (response.status_code, error_of(response)[1][: len(text)]) == (status, text)
-        response = client.post("/translate_file", data={"source": "en"})
-        assert error_of(response) == (422, "file: Field required")
 
 
 def test_a_download_needs_its_key_and_ends(

@@ -2,12 +2,7 @@
 
 import asyncio
 import base64
-import http.client
-import json
-from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 
@@ -22,18 +17,10 @@ from nmt.decoding.translator import Translator
 from nmt.extras.serve.answers import ServedRun
 from nmt.extras.serve.guard import form_fields
 from nmt.texts.translator import TextTranslator
-from tests.extras.serve.conftest import serving
-from tests.extras.serve.test_app import DOG, KING, TOKEN, client_of, error_of
+from tests.extras.serve.conftest import DOG, KING, TOKEN, client_of
 
 HUND = "Der Hund sieht den Baum."
-FORM = "application/x-www-form-urlencoded"
 FIELDS = {"q": DOG, "source": "en", "target": "de", "format": "text", "api_key": ""}
-
-
-@pytest.fixture
-def client(served: list[ServedRun]) -> Iterator[TestClient]:
-    with client_of(served, characters=200) as client:
-        yield client
 
 
 def multipart(**parts: str | tuple[str, bytes]) -> dict[str, Any]:
@@ -75,22 +62,6 @@ def test_lines_of_a_form_end_as_in_forms(client: TestClient) -> None:
     assert client.post("/translate", data={"q": f"{DOG}\r\n{KING}"}).json() == expected
 
 
-@pytest.mark.parametrize(
-    ("kind", "body", "status", "text"),
-    [
-        (FORM, b"x=a&q=b", 422, "x: Extra inputs are not permitted"),
-        (FORM, b"target=de", 422, "q: Field required"),
-        (FORM, b'{"q": "a"}', 422, "the body must be a JSON object, sent as application/json"),
-        ("multipart/form-data", b"--x\r\n", 400, "Missing boundary in multipart."),
-        ("multipart/form-data; boundary=x", b"--x\r\n\r\nq", 400, "The Content-Disposition"),
-        ("multipart/form-data; boundary=x", b"", 422, "q: Field required"),
-    ],
-)
-def test_invalid_forms(client: TestClient, kind: str, body: bytes, status: int, text: str) -> None:
-    response = client.post("/translate", content=body, headers={"content-type": kind})
-    assert (response.status_code, error_of(response)[1][: len(text)]) == (status, text)
-
-
 @given(content=st.binary(), text=st.text(st.characters(exclude_categories=["Cs"])))
 @example(content=bytes(range(256)) + b"\r\n--=\r\n\r\n--=\r--=\n--\r\n", text="\r\n")
 def test_a_file_stays_as_it_is(content: bytes, text: str) -> None:
@@ -109,14 +80,10 @@ def test_a_file_stays_as_it_is(content: bytes, text: str) -> None:
 
 def test_the_python_client_with_a_token(served: list[ServedRun]) -> None:
     """libretranslatepy sends forms, also to ask for the languages."""
-    with serving(served, token=TOKEN) as address:
+    with client_of(served, token=TOKEN) as client:
 
         def ask(method: str, path: str, **fields: str) -> Any:
-            host = address.removeprefix("http://")
-            with closing(http.client.HTTPConnection(host, timeout=20)) as connection:
-                body = urlencode({**fields, "api_key": TOKEN})
-                connection.request(method, path, body, {"content-type": FORM})
-                return json.loads(connection.getresponse().read())
+            return client.request(method, path, data={**fields, "api_key": TOKEN}).json()
 
         languages = [
             {"code": "en", "name": "English", "targets": ["de"]},
@@ -167,9 +134,7 @@ def test_the_detected_language_chooses_the_run(served: list[ServedRun]) -> None:
             assert client.post("/translate", json={"q": text}).json()["run"] == "run"
 
 
-def test_its_limits_are_those_of_translations(client: TestClient) -> None:
-    text = "201 characters; a request has at most 200; split it"
-    assert error_of(client.post("/detect", data={"q": "x" * 201})) == (413, text)
+def test_the_settings_of_its_page(client: TestClient) -> None:
     settings = client.get("/frontend/settings").json()
     assert (settings["charLimit"], settings["keyRequired"]) == (200, False)
     assert settings["language"]["target"] == {"code": "de", "name": "German"}

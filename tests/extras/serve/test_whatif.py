@@ -1,7 +1,8 @@
-"""What a translation owes to each source word, and the tree of the beam: the requests' answers."""
+"""Questions about a translation: alternatives for a word, what it owes to each source word, and the
+tree of the beam.
+"""
 
 from collections import Counter
-from collections.abc import Iterator
 from math import exp
 from typing import Any
 
@@ -13,18 +14,11 @@ pytest.importorskip("fastapi", reason="needs nmt[serve]")
 from fastapi.testclient import TestClient
 
 from nmt.decoding.forced import score_pairs
-from nmt.extras.serve.answers import ServedRun
-from nmt.extras.serve.schemas import Run, TreeAnswer, WithoutAnswer
+from nmt.extras.serve.answers import MIN_PROBABILITY, ServedRun, find_alternatives, group_words
+from nmt.extras.serve.schemas import AlternativesAnswer, TreeAnswer, WithoutAnswer
 from nmt.extras.serve.whatif import beam_tree
-from nmt.texts.translator import TextTranslator
 from tests.decoding.test_translator import make_translator
-from tests.extras.serve.test_app import DOG, client_of, error_of
-
-
-@pytest.fixture
-def client(served: list[ServedRun]) -> Iterator[TestClient]:
-    with client_of(served, characters=200) as client:
-        yield client
+from tests.extras.serve.conftest import DOG, tiny_run
 
 
 def translation_of(client: TestClient, **fields: Any) -> dict[str, Any]:
@@ -93,45 +87,60 @@ def test_the_tree_has_what_the_beam_kept(client: TestClient, served: list[Served
 
 
 def test_a_translation_that_is_cut_ends_in_the_tree() -> None:
-    translator = make_translator(max_length_ratio=0.1, min_length_ratio=50)
-    info = Run(name="", source="en", target="en", translations=3)
-    run = ServedRun(info, TextTranslator(translator))
-    nodes = beam_tree(run, "ab")
+    nodes = beam_tree(tiny_run(max_length_ratio=0.1, min_length_ratio=50), "ab")
     ends = [node for node in nodes if node["ends"]]
     assert ends
     assert all(node["rank"] is not None and node["text"] != "<eos>" for node in ends)
 
 
-@pytest.mark.parametrize(
-    ("path", "fields", "status", "text"),
-    [
-        ("/without", {"q": DOG}, 422, "tokens: Field required"),
-        (
-            "/without",
-            {"q": DOG, "tokens": ["zebra"]},
-            422,
-            "token 'zebra' is not in the target vocabulary; a translation with a placeholder, tag "
-            "or term has no probability",
-        ),
-        (
-            "/without",
-            {"q": DOG, "tokens": ["a"] * 1001},
-            422,
-            "tokens: List should have at most 1000",
-        ),
-        (
-            "/without",
-            {"q": "a " * 99, "tokens": ["Hund"] * 1000},
-            422,
-            "99 words with 1000 tokens are too many; split the text",
-        ),
-        ("/tree", {"q": "a\nb"}, 422, "q: only one line of text"),
-        ("/tree", {"q": " "}, 422, "there is no beam: the text is empty, or the run draws samples"),
-        ("/tree", {"q": "x" * 201}, 413, "201 characters; a request has at most 200; split it"),
-    ],
-)
-def test_invalid_requests(
-    client: TestClient, path: str, fields: dict[str, Any], status: int, text: str
-) -> None:
-    found, error = error_of(client.post(path, json=fields))
-    assert (found, error[: len(text)]) == (status, text)
+def test_the_alternatives_for_a_word(client: TestClient) -> None:
+    lines = client.post("/translate", json={"q": DOG, "details": True}).json()["lines"]
+    details = lines[0]["translations"][0]
+    word = details["words"][2]
+    fields = {"q": DOG, "tokens": details["tokens"][: word["token"]], "alternatives": 4}
+    answer = client.post("/alternatives", json=fields).json()
+    AlternativesAnswer.model_validate(answer)
+    words = [alternative["word"] for alternative in answer["alternatives"]]
+    texts = [alternative["translation"]["text"] for alternative in answer["alternatives"]]
+    assert (words[0], texts[0]) == (word["text"], details["text"])
+    start = details["text"].split()[:2]
+    assert [text.split()[:3] for text in texts] == [[*start, word] for word in words]
+    assert len({*texts}) == len(texts)
+    assert [alternative["warnings"] for alternative in answer["alternatives"]] == [[]] * len(texts)
+    # a token of the details that is several ones for the model, such as a number
+    one = client.post("/alternatives", json={**fields, "tokens": [" ".join(start)]}).json()
+    assert one == answer
+
+
+def test_words_of_scripts_without_spaces_are_tokens() -> None:
+    tokenizer = make_translator("words").tgt_tokenizer
+    assert group_words("你好。 Hund", ["你好", "￭。", "Hund"], tokenizer) == (
+        ["你好", "。", "Hund"],
+        [0, 1, 2],
+    )
+    assert group_words("Na, so was!", ["Na", "￭,", "so", "was", "￭!"], tokenizer) == (
+        ["Na,", "so", "was!"],
+        [0, 0, 1, 2, 2],
+    )
+
+
+def test_each_alternative_starts_with_the_given_tokens_and_its_own() -> None:
+    """And its probability is that of forced decoding."""
+    run, n_scored = tiny_run(), 0
+    tokenizer = run.translator.tgt_tokenizer
+    for text, prefix in [("abab", ["a"]), ("b", []), ("ab ab", [])]:
+        alternatives = [*find_alternatives(run, text, prefix, 3)]
+        probabilities = [each["probability"] for each in alternatives]
+        assert probabilities == sorted(probabilities, reverse=True)
+        assert all(probability >= MIN_PROBABILITY for probability in probabilities[1:])
+        nexts = {each["translation"]["tokens"][len(prefix)] for each in alternatives}
+        assert len(nexts) == len(alternatives)
+        for each in alternatives:
+            tokens = each["translation"]["tokens"][: len(prefix) + 1]
+            assert tokens[: len(prefix)] == (*prefix,)
+            (scored,) = score_pairs(run.translator, [(text, tokenizer.join(tokens))])
+            if scored.tokens == tokens:  # a space at the end is not part of the text
+                expected = exp(scored.token_log_probs[len(prefix)])
+                assert each["probability"] == pytest.approx(expected, abs=1e-4)
+                n_scored += 1
+    assert n_scored
