@@ -1,61 +1,192 @@
-"""The pairs of a user's file in the direction of a run, whatever its format."""
+"""The columns and the pairs of a user's file, whatever its format."""
 
 import gzip
-import json
-import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from nmt.errors import DataError
+from nmt.extras.init.inspection import PairFiles, inspect
+from nmt.extras.init.languages import has_no_spaces, language_of_name
 from nmt.extras.init.pairs import read_pairs
 from tests import toy
+from tests.extras.init.files import FORMATS, TEXT_FORMATS, Format, table, zipped
 
-PAIRS = [("Open the  door.", "Öffne die Tür."), ("Save as {name}", "Als {name} speichern")]
-EXPECTED = [("Open the door.", "Öffne die Tür."), PAIRS[1]]
-TMX = '<tmx version="1.4"><header srclang="en"/><body>{}</body></tmx>'
-UNIT = '<tu><tuv xml:lang="de-AT"><seg>{}</seg></tuv><tuv xml:lang="en"><seg>{}</seg></tuv></tu>'
-PO = 'msgid ""\nmsgstr "Content-Type: text/plain; charset=UTF-8\\nLanguage: de\\n"\n'
-FILES = {
-    "a.tsv": "".join(f"{src}\t{tgt}\n" for src, tgt in PAIRS),
-    "turned.tsv": "".join(f"{tgt}\t{src}\n" for src, tgt in PAIRS * 9),
-    "a.csv": "id,de,en\n" + "".join(f'1,"{tgt}","{src}"\n' for src, tgt in PAIRS),
-    "a.tmx": TMX.format("".join(UNIT.format(tgt, src) for src, tgt in PAIRS)),
-    "a.jsonl": "".join(json.dumps({"de": tgt, "en": src}) + "\n" for src, tgt in PAIRS),
-    "a.po": PO + "".join(f'\nmsgid "{src}"\nmsgstr "{tgt}"\n' for src, tgt in PAIRS),
+ENGLISH = (
+    "The dog sees the man.",
+    "What do you want, and why?",
+    "He was not there when I came.",
+    'She said "no" to me.',
+)
+GERMAN = (
+    "Der Hund sieht den Mann.",
+    "Was willst du, und warum?",
+    "Er war nicht da, als ich kam.",
+    "Sie hat nein zu mir gesagt.",
+)
+PAIRS = [
+    (f"{en} {i}", f"{de} {i}") for i in range(5) for en, de in zip(ENGLISH, GERMAN, strict=True)
+]
+CREDITS = "CC-BY 2.0 (France) Attribution: tatoeba.org #1 (CK) and #2 (the man)"
+
+
+def columns(files: PairFiles) -> list[tuple[int | str, str | None]]:
+    return [(column.key, column.language) for column in files.columns]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (table(PAIRS), [(1, "en"), (2, "de")]),
+        (table(PAIRS, ","), [(1, "en"), (2, "de")]),
+        (gzip.compress(table(PAIRS)), [(1, "en"), (2, "de")]),
+        (zipped({"deu.txt": table(PAIRS), "_about.txt": "notes"}), [(1, "en"), (2, "de")]),
+        # Among others, and with many translations of a text.
+        (
+            table((str(i), de, "greeting", en, CREDITS) for i, (en, de) in enumerate(PAIRS)),
+            [(2, "de"), (4, "en")],
+        ),
+        (
+            table((ENGLISH[i // 12], f"{GERMAN[i // 12]} {i}", "web") for i in range(48)),
+            [(1, "en"), (2, "de")],
+        ),
+        # A row of names: it decides the languages, and which side is the second.
+        (table([("English", "German"), *PAIRS]), [("English", "en"), ("German", "de")]),
+        (table([("Englisch", "Deutsch"), *PAIRS]), [("Englisch", "en"), ("Deutsch", "de")]),
+        (table([("source", "target"), *PAIRS]), [("source", "en"), ("target", "de")]),
+        (table([("en", "de"), *PAIRS]), [("en", "en"), ("de", "de")]),
+        (table([("fr", "de"), *PAIRS]), [("fr", "fr"), ("de", "de")]),
+        (
+            table(
+                [("de", ""), *((f"Das ist das Haus {i}.", f"This is it {i}.") for i in range(20))],
+                ",",
+            ),
+            [("de", "de"), (2, "en")],
+        ),
+        (
+            table([("id", "target", "source"), *((str(i), *PAIRS[i][::-1]) for i in range(20))]),
+            [("source", "en"), ("target", "de")],
+        ),
+    ],
+)
+def test_the_columns_of_text_and_their_languages(
+    tmp_path: Path, content: bytes, expected: list[tuple[int | str, str]]
+) -> None:
+    (tmp_path / "pairs.txt").write_bytes(content)
+    assert columns(inspect([tmp_path / "pairs.txt"])) == expected
+
+
+@pytest.mark.parametrize(("separator", "name"), [("\t", "tsv"), (",", "csv")])
+def test_a_table_has_a_format_and_examples(tmp_path: Path, separator: str, name: str) -> None:
+    (tmp_path / "pairs.txt").write_bytes(table(PAIRS, separator))
+    files = inspect([tmp_path / "pairs.txt"])
+    assert (files.format, files.columns[0].example) == (name, "He was not there when I cam...")
+
+
+def test_languages_of_two_files(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    for side, path in enumerate(paths):
+        path.write_text("".join(f"{pair[side]}\n" for pair in PAIRS), encoding="utf-8")
+    assert columns(inspect(paths)) == [(1, "en"), (1, "de")]
+
+
+THREE = table([("en", "de", "fr"), *((*pair, f"Oui {i}") for i, pair in enumerate(PAIRS))])
+
+
+@pytest.mark.parametrize(
+    ("content", "wanted", "text"),
+    [
+        (b"", None, "is empty"),
+        (
+            b"One sentence.\nAnother, shorter.\n",
+            None,
+            r"no columns found \(tried commas, semicolons, bars, tabs\)",
+        ),
+        (b"\n\n", None, "no columns found"),
+        (b"1\t2\n3\t4\n", None, "has no two columns of text"),
+        (b"a\tb\nSch\xf6n\tb\n", None, r"line 2: not UTF-8"),
+        ("One\tEins\n".encode("utf-16-le"), None, "is UTF-16"),
+        (b"\0\1\2\3" * 9, None, "is UTF-16 or no text"),
+        # Other formats are named.
+        (b'<?xml version="1.0"?>\n<xliff version="1.2">', None, "is not well-formed XML"),
+        (b"<!DOCTYPE html>\n<html>", None, "is an HTML page"),
+        (b"%PDF-1.7\n\0\0", None, "is a PDF document"),
+        (b'# Ada\nmsgid ""\nmsgstr ""\n', None, "has no two columns of text"),
+        (b"1\n00:00:01,000 --> 00:00:02,000\nHello.\n", None, "is a file of subtitles"),
+        (b'[["Yes.", "Ja."]]', None, "is JSON, but has no object for each pair"),
+        (b'{\n "pairs": [\n', None, "is JSON, but has no object for each pair"),
+        (zipped({"[Content_Types].xml": ""}), None, "is an office document"),
+        # Other languages, or more than two.
+        (THREE, None, "has en, de and fr; name two of them with --direction"),
+        (THREE, ("en", "it"), "has en, de and fr, and not both en and it"),
+        (FORMATS["tmx"](PAIRS), ("en", "fr"), "has de, and not en and fr, by the names of its col"),
+    ],
+)
+def test_files_without_such_pairs_are_refused(
+    tmp_path: Path, content: bytes, wanted: tuple[str, str] | None, text: str
+) -> None:
+    (tmp_path / "pairs").write_bytes(content)
+    with pytest.raises(DataError, match=text):
+        inspect([tmp_path / "pairs"]) if wanted is None else read_pairs(tmp_path / "pairs", wanted)
+
+
+def test_two_of_three_languages(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_bytes(THREE)
+    found = inspect([tmp_path / "pairs.tsv"], ("fr", "de"))
+    assert columns(found) == [("de", "de"), ("fr", "fr")]
+
+
+def test_languages_have_names() -> None:
+    names = ("de", " EN ", "German", "chinese", "source", "")
+    assert [*map(language_of_name, names)] == ["de", "en", "de", "zh", None, None]
+    names = ("English (US)", "Target (de)", "text_de", "deu_Latn", "pt_br", "Wi-Fi")
+    assert [*map(language_of_name, names)] == ["en", "de", "de", "deu", "pt", None]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_unspaced"),
+    [
+        ("猫が好きです。", True),
+        ("เขาอยู่บ้าน", True),
+        ("我 喜欢 猫 。", False),
+        ("그는 집에 있다.", False),
+        ("Rindfleischetikettierung", False),
+    ],
+)
+def test_texts_without_spaces(text: str, is_unspaced: bool) -> None:
+    assert has_no_spaces([text] * 3) is is_unspaced
+
+
+# All pairs of a file, in the direction of a run
+
+TWO = [("Open the  door.", "Öffne die Tür."), ("Save as {name}", "Als {name} speichern")]
+TABLES: dict[str, Format] = {
+    "tsv": table,
+    "turned": lambda pairs: table([pair[::-1] for pair in pairs] * 9),
+    "csv": lambda pairs: table([("id", "de", "en"), *(("1", de, en) for en, de in pairs)], ","),
 }
 
 
-@pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("is_packed", [False, True])
+@pytest.mark.parametrize(
+    ("write", "pack", "direction"),
+    [
+        *((write, bytes, ("en", "de")) for write in {**FORMATS, **TABLES}.values()),
+        *((write, gzip.compress, ("en", "de")) for write in {**TEXT_FORMATS, **TABLES}.values()),
+        *((write, bytes, ("de", "en")) for write in FORMATS.values()),
+    ],
+)
 def test_each_format_gives_the_pairs_in_the_direction(
-    tmp_path: Path, name: str, is_packed: bool
+    tmp_path: Path, write: Format, pack: Callable[[bytes], bytes], direction: tuple[str, str]
 ) -> None:
-    content = FILES[name].encode()
-    path = tmp_path / f"{name}.gz" if is_packed else tmp_path / name
-    path.write_bytes(gzip.compress(content) if is_packed else content)
-    assert list(dict.fromkeys(read_pairs(path, ("en", "de")))) == EXPECTED
-
-
-def test_a_zip_of_two_files(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
-        for side, language in enumerate(("en", "de")):
-            archive.writestr(f"a.{language}", "".join(f"{pair[side]}\n" for pair in PAIRS))
-    assert read_pairs(tmp_path / "a.zip", ("de", "en")) == [(tgt, src) for src, tgt in EXPECTED]
+    (tmp_path / "pairs").write_bytes(pack(write(TWO)))
+    expected = [("Open the door.", TWO[0][1]), TWO[1]]
+    if direction == ("de", "en"):
+        expected = [(tgt, src) for src, tgt in expected]
+    assert [*dict.fromkeys(read_pairs(tmp_path / "pairs", direction))] == expected
 
 
 def test_pairs_that_lack_a_side_are_left_out_and_long_ones_stay(tmp_path: Path) -> None:
     pairs = [*toy.sentence_pairs()[:20], ("OK", "Ja, das ist völlig in Ordnung. " * 9)]
     path = toy.write_table(tmp_path / "a.tsv", [*pairs, ("", "Nein."), ("No.", " ")])
     assert read_pairs(path, ("en", "de")) == [*pairs[:-1], ("OK", pairs[-1][1].strip())]
-
-
-def test_a_file_with_other_languages(tmp_path: Path) -> None:
-    path = tmp_path / "a.tmx"
-    path.write_text(FILES["a.tmx"], encoding="utf-8")
-    with pytest.raises(DataError, match="has de, and not en and fr, by the names of its columns"):
-        read_pairs(path, ("en", "fr"))
-    rows = [("en", "de", "fr"), *((*pair, f"Oui {i}.") for i, pair in enumerate(PAIRS * 9))]
-    (tmp_path / "a.tsv").write_text("".join("\t".join(row) + "\n" for row in rows), "utf-8")
-    with pytest.raises(DataError, match="has en, de and fr, and not both en and it"):
-        read_pairs(tmp_path / "a.tsv", ("en", "it"))
