@@ -1,5 +1,6 @@
-"""nmt.extras.formats.readers: JSON lines, Parquet and translation memories."""
+"""nmt.extras.formats: JSON lines, Parquet, translation memories and catalogs as pairs."""
 
+import io
 import json
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from nmt.config.schema import CleaningConfig, SourceConfig
 from nmt.data import formats, reading
-from nmt.data.formats import NoPairError, open_source
+from nmt.data.formats import open_source
 from nmt.data.reading import Pairs, Tally, read_pairs
 from nmt.data.workers import start_workers
 from nmt.errors import DataError
@@ -30,13 +31,60 @@ TMX = """<?xml version="1.0" encoding="{encoding}"?>
     <tuv lang="en"><seg><hi>Run</hi>!</seg></tuv><tuv lang="de"><seg>Renn!</seg></tuv></tu>
 </body></tmx>
 """
+CATALOG = """\
+# A comment
+msgid ""
+msgstr ""
+"Language: de_AT\\n"
+"Content-Type: text/plain; charset=ISO-8859-1\\n"
+
+#: main.c:1
+msgid "_Open"
+msgstr "_Öffnen"
+
+#, fuzzy
+msgid "Save"
+msgstr "Sichern"
+
+msgid "Empty"
+msgstr ""
+
+msgid "one file\\n"
+msgid_plural "%d files\\n"
+msgstr[0] "eine Datei\\n"
+msgstr[1] ""
+"%d "
+"Dateien\\n"
+
+msgid "a"
+msgid_plural "b"
+msgstr[0] "c"
+msgstr[1] ""
+
+#~ msgid "Old"
+#~ msgstr "Alt"
+"""
+UNITS = """<xliff version="1.2"><file source-language="en-US" target-language="de-DE"><body>
+<trans-unit id="1"><source>Open <g id="1">it</g> &amp; go</source>
+<target>Auf &amp; los</target></trans-unit>
+<trans-unit id="2"><source>Hi</source></trans-unit>
+<trans-unit id="3"><source>Yes</source><target/></trans-unit>
+<trans-unit id="4"><source>No</source>
+  <target state="needs-review-translation">Nicht</target></trans-unit>
+</body></file></xliff>"""
+
+
+UTF8_TMX = TMX.replace("{encoding}", "utf-8")
 
 
 def pairs(
-    path: Path, kind: str, columns: dict[str, int | str] | None = None, src: str = "en"
+    path: Path,
+    kind: str,
+    columns: dict[str, int | str] | None = None,
+    languages: tuple[str, str] = ("en", "de"),
 ) -> list[tuple[str, str]]:
     config = SourceConfig(format=kind, columns=columns)
-    (source,) = open_source(config, {"": [path]}, (src, "de" if src == "en" else "en"))
+    (source,) = open_source(config, {"": [path]}, languages)
     return [pair for row in source.rows() if (pair := source.pair(row)) is not None]
 
 
@@ -47,73 +95,73 @@ def read(path: Path, kind: str, *, strict: bool = False) -> Tally:
         return read_pairs(sources, cleaning, workers, output, bool)
 
 
-def test_json_lines_have_keys(tmp_path: Path) -> None:
-    path = plain(
-        tmp_path / "a.jsonl",
-        b'{"en": "Hi.", "de": "Hallo!", "id": 1}\n{"de": "Lauf, B\\u00e4r!", "en": "Run!"}\n',
-    )
-    assert pairs(path, "jsonl") == PAIRS
-    assert pairs(path, "jsonl", src="de") == [(tgt, src) for src, tgt in PAIRS]
-    nested = gzipped(
-        tmp_path / "b.jsonl",
-        b'{"translation": {"en": "Hi.", "de": "Hallo!"}, "x": {"a.b": "no", "y": "Hey"}}\n',
-    )
-    assert pairs(nested, "jsonl") == PAIRS[:1]
+def array(indent: int | None = None) -> str:
+    records = [{"translation": dict(zip(("en", "de"), pair, strict=True))} for pair in PAIRS]
+    return f"\n{json.dumps(records, ensure_ascii=False, indent=indent)}\n"
+
+
+JSON_LINES = b'{"en": "Hi.", "de": "Hallo!", "id": 1}\n{"de": "Lauf, B\\u00e4r!", "en": "Run!"}\n'
+NESTED = b'{"translation": {"en": "Hi.", "de": "Hallo!"}, "x": {"a.b": "no", "y": "Hey"}}\n'
+MESSAGES = [("Open", "Öffnen"), ("one file", "eine Datei"), ("%d files", "%d Dateien")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "expected"),
+    [
+        ("jsonl", JSON_LINES, PAIRS),
+        ("jsonl", NESTED, PAIRS[:1]),
+        *(
+            ("jsonl", array(indent).encode(encoding), PAIRS)
+            for indent in (None, 2)
+            for encoding in ("utf-8", "utf-8-sig", "utf-16")
+        ),
+        *(
+            ("tmx", TMX.replace("{encoding}", encoding).encode(encoding), PAIRS)
+            for encoding in ("utf-8", "utf-16")
+        ),
+        ("po", CATALOG.encode("latin-1"), MESSAGES),
+        ("xliff", UNITS.encode(), [("Open it & go", "Auf & los")]),
+    ],
+)
+@pytest.mark.parametrize("pack", [plain, *PACKERS])
+def test_the_pairs_of_a_file(
+    tmp_path: Path, kind: str, content: bytes, expected: list[tuple[str, str]], pack: Packer
+) -> None:
+    path = pack(tmp_path / f"a.{kind}", content)
+    assert pairs(path, kind) == expected
+    assert pairs(path, kind, languages=("de", "en")) == [(tgt, src) for src, tgt in expected]
+
+
+def test_columns_name_keys(tmp_path: Path) -> None:
+    nested = gzipped(tmp_path / "b.jsonl", NESTED)
     assert pairs(nested, "jsonl", {"en": "x.y", "de": "translation.de"}) == [("Hey", "Hallo!")]
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (b"{'en': 1}", r"is not JSON \(Expecting property name .*\)"),
-        (b'"Hi."', r"has no text under en \(it is no object\)"),
-        (b'{"en": "Hi.", "de": null}', r"has no text under de \(its keys are en, de\)"),
-    ],
-)
-def test_bad_json_is_explained(tmp_path: Path, line: bytes, message: str) -> None:
-    with pytest.raises(NoPairError, match=message):
-        pairs(plain(tmp_path / "a.jsonl", line), "jsonl")
-    no_row = rf"a\.jsonl: no row can be used: line 1 {message}, expected a JSON object with en and"
-    with pytest.raises(DataError, match=rf"{no_row} de in each line; check"):
-        read(tmp_path / "a.jsonl", "jsonl")
+def test_the_language_may_be_in_the_name(tmp_path: Path) -> None:
+    path = plain(tmp_path / "app.de.po", b'msgid "dog"\nmsgstr "Hund"\n')
+    assert pairs(path, "po", languages=("de", "en")) == [("Hund", "dog")]
+    assert pairs(path, "po", languages=("en", "nl")) == [("dog", "Hund")]
 
 
-@pytest.mark.parametrize("indent", [None, 2])
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_a_json_array_is_read(tmp_path: Path, indent: int | None, encoding: str) -> None:
-    records = [{"translation": dict(zip(("en", "de"), pair, strict=True))} for pair in PAIRS]
-    text = json.dumps(records, ensure_ascii=False, indent=indent)
-    assert pairs(plain(tmp_path / "a.json", f"\n{text}\n".encode(encoding)), "jsonl") == PAIRS
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b'[{"en": "Hi.", "de": "Hal', r"begins as a JSON array, but is none \(Unterminated.*\)"),
-        (
-            b'["Hi.", "Hallo!"]\n["Run!", "Lauf!"]',
-            r"but is none \(Extra data: line 2 column 1 .*\)",
-        ),
-        (b'[{"en": "Sch\xf6n"}]', r"but is none \('utf-8' codec can't decode .*\)"),
-        (b"[" * 10**5, r"but is none \(.*\)"),
-        (b"[" + b" " * 200_000, "is a JSON array of more than 100,000 bytes; write .*jq -c"),
-    ],
-)
-def test_an_array_that_cannot_be_read_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, message: str
-) -> None:
-    monkeypatch.setattr(record_sources, "MAX_ARRAY_BYTES", 100_000)
-    with pytest.raises(DataError, match=rf"a\.json: .*{message}"):
-        pairs(plain(tmp_path / "a.json", content), "jsonl")
-
-
-def test_blank_lines_are_no_records(tmp_path: Path) -> None:
-    line = b'{"en": "Hi.", "de": "Hallo!"}\n'
-    path = plain(tmp_path / "a.jsonl", b"\n" + line + b"  \n" + line + b"\r\n\n")
-    for is_strict in (False, True):
-        path.with_name("out.tsv").unlink(missing_ok=True)
-        tally = read(path, "jsonl", strict=is_strict)
-        assert (tally.read, tally.dropped.total()) == (2, 0)
+def test_parquet_has_columns_or_structures(tmp_path: Path) -> None:
+    src, tgt = ([pair[side] for pair in PAIRS] for side in (0, 1))
+    flat, nested = tmp_path / "flat.parquet", tmp_path / "nested.parquet"
+    pq.write_table(
+        pa.table({"id": [1, 2], "de": tgt, "en": pa.array(src, pa.large_string())}),
+        flat,
+        row_group_size=1,
+    )
+    pq.write_table(
+        pa.table({"translation": [{"en": one, "de": other} for one, other in PAIRS]}), nested
+    )
+    assert pairs(flat, "parquet") == pairs(nested, "parquet") == PAIRS
+    assert pairs(
+        nested, "parquet", {"en": "translation.en", "de": "translation.de"}, ("de", "en")
+    ) == [(tgt, src) for src, tgt in PAIRS]
+    pq.write_table(
+        pa.table({"en": ["Hi.", "a"], "de": ["Hallo!", None]}), tmp_path / "empty.parquet"
+    )
+    assert read(tmp_path / "empty.parquet", "parquet").dropped == {reading.EMPTY_TARGET: 1}
 
 
 @pytest.mark.parametrize(
@@ -140,6 +188,15 @@ def test_elements_within_a_segment_join_no_words(tmp_path: Path, segment: str, t
     assert " ".join(src.split()) == text
 
 
+def test_blank_lines_are_no_records(tmp_path: Path) -> None:
+    line = b'{"en": "Hi.", "de": "Hallo!"}\n'
+    path = plain(tmp_path / "a.jsonl", b"\n" + line + b"  \n" + line + b"\r\n\n")
+    for is_strict in (False, True):
+        path.with_name("out.tsv").unlink(missing_ok=True)
+        tally = read(path, "jsonl", strict=is_strict)
+        assert (tally.read, tally.dropped.total()) == (2, 0)
+
+
 def test_bad_records_are_counted_and_listed(tmp_path: Path) -> None:
     path = plain(
         tmp_path / "a.jsonl", b'{"en": "Hi.", "de": "Hallo!"}\n[]\n{"en": "\\ud800", "de": "x"}\n'
@@ -154,64 +211,9 @@ def test_bad_records_are_counted_and_listed(tmp_path: Path) -> None:
         read(path, "jsonl", strict=True)
 
 
-def test_parquet_has_columns_or_structures(tmp_path: Path) -> None:
-    src, tgt = ([pair[side] for pair in PAIRS] for side in (0, 1))
-    flat, nested = tmp_path / "flat.parquet", tmp_path / "nested.parquet"
-    pq.write_table(
-        pa.table({"id": [1, 2], "de": tgt, "en": pa.array(src, pa.large_string())}),
-        flat,
-        row_group_size=1,
-    )
-    pq.write_table(
-        pa.table({"translation": [{"en": one, "de": other} for one, other in PAIRS]}), nested
-    )
-    assert pairs(flat, "parquet") == pairs(nested, "parquet") == PAIRS
-    assert pairs(nested, "parquet", {"en": "translation.en", "de": "translation.de"}, "de") == [
-        (tgt, src) for src, tgt in PAIRS
-    ]
-    pq.write_table(
-        pa.table({"en": ["Hi.", "a"], "de": ["Hallo!", None]}), tmp_path / "empty.parquet"
-    )
-    assert read(tmp_path / "empty.parquet", "parquet").dropped == {reading.EMPTY_TARGET: 1}
-
-
-def test_parquet_that_cannot_be_read_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"en": ["Hi."], "de": [1], "fr": ["Salut !"]}), path)
-    whole = path.read_bytes()
-    plain(tmp_path / "b.parquet", whole[:-20])
-    plain(tmp_path / "d.parquet", whole[:-20] + b"\xff" * 8 + whole[-12:])
-    advice = "set `columns` to two of its columns of text: en, fr"
-    for name, message in {
-        "a": f"has no column de of text; {advice}",
-        "b": "is truncated, damaged or no Parquet file",
-        "c": "no such file",
-        "d": r"cannot be read \(Couldn't deserialize thrift: [^\n]*\)$",
-    }.items():
-        with pytest.raises(DataError, match=rf"{name}\.parquet: {message}"):
-            pairs(tmp_path / f"{name}.parquet", "parquet")
-    monkeypatch.setattr(record_sources, "MAX_ROW_GROUP_BYTES", 1)
-    message = "row group 1 is too large; write it again with groups of a million rows"
-    with pytest.raises(DataError, match=message):
-        pairs(path, "parquet", {"en": "en", "de": "fr"})
-
-
-@pytest.mark.parametrize("pack", [plain, *PACKERS])
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-def test_translation_memories_have_languages(tmp_path: Path, pack: Packer, encoding: str) -> None:
-    path = pack(tmp_path / "a.tmx", TMX.replace("{encoding}", encoding).encode(encoding))
-    assert pairs(path, "tmx") == PAIRS
-    assert pairs(path, "tmx", src="de") == [(tgt, src) for src, tgt in PAIRS]
-
-
 def test_a_unit_without_a_language_is_dropped(tmp_path: Path) -> None:
     unit = "<tu><tuv xml:lang='en'><seg>a</seg></tuv></tu>"
-    path = plain(
-        tmp_path / "a.tmx",
-        TMX.replace("{encoding}", "utf-8").replace("<body>", f"<body>{unit}").encode(),
-    )
+    path = plain(tmp_path / "a.tmx", UTF8_TMX.replace("<body>", f"<body>{unit}").encode())
     assert read(path, "tmx").dropped == {reading.EMPTY_TARGET: 1}
 
 
@@ -225,51 +227,130 @@ def bomb(levels: int) -> str:
     )
 
 
+def parquet_of(**columns: Any) -> bytes:
+    stream = io.BytesIO()
+    pq.write_table(pa.table(columns), stream)
+    return stream.getvalue()
+
+
+PARQUET = parquet_of(en=["Hi."], de=[1], fr=["Salut !"])
+
+
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("kind", "content", "message"),
     [
         (
-            TMX.replace("{encoding}", "utf-8")[:-30],
+            "jsonl",
+            b'[{"en": "Hi.", "de": "Hal',
+            r"begins as a JSON array, but is none \(Unt.*",
+        ),
+        (
+            "jsonl",
+            b'["Hi.", "Hallo!"]\n["Run!", "Lauf!"]',
+            r"begins as a JSON array, but is none \(Extra data: line 2 column 1 .*\)",
+        ),
+        (
+            "jsonl",
+            b'[{"en": "Sch\xf6n"}]',
+            r"begins as a JSON array, but is none \('utf-8' codec can't decode .*\)",
+        ),
+        ("jsonl", b"[" * 10**5, r"begins as a JSON array, but is none \(.*\)"),
+        ("jsonl", b"[" + b" " * 2_000_000, "is a JSON array of more than 1,000,000 bytes; .*jq -c"),
+        (
+            "tmx",
+            UTF8_TMX[:-30].encode(),
             r"is not well-formed XML after unit 1 \(.*\); repair it, or export it again",
         ),
-        ("<html><p></html>", r"is not well-formed XML after unit 0 \(mismatched tag.*\)"),
+        ("tmx", b"<html><p></html>", r"is not well-formed XML after unit 0 \(mismatched tag.*\)"),
         (
-            '<?xml version="1.0" encoding="UTFF-8"?><tmx/>',
+            "tmx",
+            b'<?xml version="1.0" encoding="UTFF-8"?><tmx/>',
             r"has an encoding that cannot be read \(.*UTFF-8\); save it as UTF-8",
         ),
         (
-            '<?xml version="1.0" encoding="shift_jis"?><tmx/>',
+            "tmx",
+            b'<?xml version="1.0" encoding="shift_jis"?><tmx/>',
             r"has an encoding that cannot be read \(multi-byte encodings",
         ),
-        ("<html></html>", r"has no text in en; its languages are: none"),
+        ("tmx", b"<html></html>", r"has no text in en; its languages are: none"),
         (
-            TMX.replace("{encoding}", "utf-8").replace("de", "nl"),
+            "tmx",
+            UTF8_TMX.replace("de", "nl").encode(),
             r"has no text in de; its languages are: en, en-us, fr, nl, nl-at",
         ),
-        (bomb(10), r"defines entities, which can stand for gigabytes \(.*\); remove its DOCTYPE"),
         (
-            "<tmx><!-- " + "x" * 5000,
+            "tmx",
+            bomb(10).encode(),
+            r"defines entities, which can stand for gigabytes \(.*\); remove its DOCTYPE",
+        ),
+        (
+            "tmx",
+            b"<tmx><!-- " + b"x" * 5000,
             r"has an element or a comment of more than 1,000 bytes; it is no translation memory",
         ),
         (
-            f"<tmx><tu><tuv lang='en'><seg>{'<hi>x</hi>' * 3000}",
+            "tmx",
+            b"<tmx><tu><tuv lang='en'><seg>" + b"<hi>x</hi>" * 3000,
             r"unit 1 has more than 1,000 characters",
         ),
+        ("po", b'msgid "a"\nno line', "line 2: is not of a message catalog"),
+        (
+            "po",
+            CATALOG.replace("de_AT", "fr").encode("latin-1"),
+            "has texts in fr, not in en and de",
+        ),
+        ("xliff", b"<xliff>", "is not well-formed XML"),
+        (
+            "xliff",
+            UNITS.replace("en-US", "es").replace("de-DE", "fr").encode(),
+            "has texts in es and fr, not in en and de",
+        ),
+        ("parquet", PARQUET, "has no column de of text; set `columns` to two of its .*: en, fr"),
+        ("parquet", PARQUET[:-20], "is truncated, damaged or no Parquet file"),
+        (
+            "parquet",
+            PARQUET[:-20] + b"\xff" * 8 + PARQUET[-12:],
+            r"cannot be read \(Couldn't deserialize thrift: [^\n]*\)$",
+        ),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_files_that_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, content: bytes, message: str
+) -> None:
+    monkeypatch.setattr(record_sources, "MAX_ARRAY_BYTES", 1_000_000)
+    if "1,000 " in message:
+        monkeypatch.setattr(record_sources, "MAX_LINE_BYTES", 1000)
+    with pytest.raises(DataError, match=rf"a[:,] {message}"):
+        pairs(plain(tmp_path / "a", content), kind)
+
+
+def test_a_row_group_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_sources, "MAX_ROW_GROUP_BYTES", 1)
+    message = "row group 1 is too large; write it again with groups of a million rows"
+    with pytest.raises(DataError, match=message):
+        pairs(plain(tmp_path / "a", PARQUET), "parquet", {"en": "en", "de": "fr"})
+    with pytest.raises(DataError, match=r"b\.parquet: no such file"):
+        pairs(tmp_path / "b.parquet", "parquet")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"{'en': 1}", r"is not JSON \(Expecting property name .*\)"),
+        (b'"Hi."', r"has no text under en \(it is no object\)"),
+        (b'{"en": "Hi.", "de": null}', r"has no text under de \(its keys are en, de\)"),
     ],
 )
-def test_other_xml_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, message: str
-) -> None:
-    if "1,000" in message:
-        monkeypatch.setattr(record_sources, "MAX_LINE_BYTES", 1000)
-    path = plain(tmp_path / "a.tmx", content.encode())
-    with pytest.raises(DataError, match=rf"a\.tmx: {message}"):
-        pairs(path, "tmx")
+def test_bad_json_is_explained(tmp_path: Path, line: bytes, message: str) -> None:
+    no_row = rf"a\.jsonl: no row can be used: line 1 {message}, expected a JSON object with en and"
+    with pytest.raises(DataError, match=rf"{no_row} de in each line; check"):
+        read(plain(tmp_path / "a.jsonl", line), "jsonl")
 
 
 @pytest.mark.parametrize(("kind", "package"), [("parquet", "pyarrow"), ("tmx", "defusedxml")])
 def test_missing_packages_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, package: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, package: str
 ) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == package]:
         monkeypatch.setitem(sys.modules, name, None)
