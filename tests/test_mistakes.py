@@ -233,6 +233,11 @@ DATA = [
     ),
     case("pairs.tsv: is empty", edit=lambda: write([])),
     case(
+        "pairs.tsv: holds no pairs",
+        "data.source.columns={en: en, de: de}",
+        edit=lambda: write([["en", "de"]]),
+    ),
+    case(
         "no row can be used: line 1 has 1 column, expected 2 columns",
         edit=lambda: write([["one"]] * 9),
     ),
@@ -303,9 +308,16 @@ DATA = [
         edit=lambda: write_sets(ROWS, [["", ""]] * 9, ROWS[:9]),
     ),
     case(
-        "dev.tsv: line 1 is not UTF-8",
+        r"dev.tsv: line 1 is not UTF-8 (invalid start byte at byte \d+); dev and test sets are "
+        "used whole, so save it as UTF-8",
         *DEV,
         edit=both(lambda: write_sets(ROWS, [], ROWS), lambda: write(ROWS, "dev.tsv", "latin-1")),
+    ),
+    case(
+        "dev.tsv: line 2 has 1 column, expected 2 columns separated by tabs; dev and test sets are "
+        "used whole, so fix the line",
+        *DEV,
+        edit=lambda: write_sets(ROWS, [ROWS[0], ["x"], *ROWS[:9]], ROWS[:9]),
     ),
     case(
         "data.split: dev 190 + test 20 leave no training data, there are only 200",

@@ -87,7 +87,10 @@ def test_the_splits_share_no_sentence_and_the_report_says_so(toy: Toy) -> None:
 
 def test_every_pair_is_accounted_for(tmp_path: Path, table: Path) -> None:
     with table.open("ab") as file:
-        file.write(b"one column\n\xff\n\tx\nThe dog sees the dog.\t Der Hund sieht den Hund.\n")
+        file.write(
+            b"one column\n\xff\n\tx\nx\t \n" + b"a" * 1001 + b"\tx\nHi.\t" + b"a" * 99 + b"\n\n"
+        )
+        file.write(b"The dog sees the dog.\t Der Hund sieht den Hund.\n")
     manifest = prepare.run(configure(table, data={"max_pairs": 500}), tmp_path / "toy")
     counts = manifest["counts"]
     nonzero = {reason: count for reason, count in counts["dropped"].items() if count}
@@ -95,6 +98,9 @@ def test_every_pair_is_accounted_for(tmp_path: Path, table: Path) -> None:
         "too few columns": 1,
         "undecodable": 1,
         "empty source": 1,
+        "empty target": 1,
+        "too long": 1,
+        "length ratio": 1,
         "exact duplicate": 1,
         "beyond max_pairs": 88,
     }
@@ -102,9 +108,12 @@ def test_every_pair_is_accounted_for(tmp_path: Path, table: Path) -> None:
         "too few columns": [589],
         "undecodable": [590],
         "empty source": [591],
+        "empty target": [592],
+        "too long": [593],
+        "length ratio": [594],
     }
     assert counts["repaired"] == {"control characters": 0, "white space": 1, "Unicode NFC": 0}
-    assert counts["read"] == counts["kept"] + sum(counts["dropped"].values()) == 592
+    assert counts["read"] == counts["kept"] + sum(counts["dropped"].values()) == 595  # one is blank
     assert counts["kept"] == sum(split["pairs"] for split in manifest["splits"].values()) == 500
 
 

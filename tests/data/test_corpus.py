@@ -2,7 +2,7 @@
 
 import io
 import os
-from itertools import chain
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,12 @@ def write(stem: Path, sentences: list[list[int]]) -> None:
     with SequencesWriter(stem, len(sentences)) as writer:
         for sentence in sentences:
             writer.write(np.array(sentence, np.int32), np.array([len(sentence)], np.int32))
+
+
+def write_lengths(stem: Path, lengths: list[int]) -> None:
+    """Numbers from 0, divided into sentences."""
+    ends = [*accumulate(lengths, initial=0)]
+    write(stem, [[*range(*bounds)] for bounds in pairwise(ends)])
 
 
 @given(sentences=st.lists(st.lists(st.integers(0, 2**31 - 1))))
@@ -176,11 +182,6 @@ def test_a_damaged_file_is_refused(
     path.write_bytes(path.read_bytes()[:content] if isinstance(content, int) else content)
     with pytest.raises(DataError, match=rf"dev\.src.*damaged ?{message}"):
         Sequences.load(tmp_path / "dev.src")
-
-
-def write_lengths(folder: Path, stem: str, lengths: list[int]) -> None:
-    with SequencesWriter(folder / stem, len(lengths)) as writer:
-        writer.write(np.arange(sum(lengths), dtype=np.int32), np.array(lengths, np.int32))
 
 
 @given(st.integers(1, 9), st.integers(1, 20), st.integers(0, 99))

@@ -1,6 +1,7 @@
 """nmt.data.formats: pairs from each format, and a clear message for each kind of bad input."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,6 @@ from nmt.errors import DataError
 from nmt.lines import read_raw_lines
 from tests.data.packing import Packer, archive, gzipped, plain, zipped
 
-MANYTHINGS = "Hi.\tHallo!\tCC-BY\nRun!\tLauf!\n"
 PAIRS = [("Hi.", "Hallo!"), ("Run!", "Lauf!")]
 
 
@@ -25,36 +25,30 @@ def pairs(config: SourceConfig, src: str = "en", tgt: str = "de") -> list[tuple[
     return [pair for pair in rows if pair is not None]
 
 
-@pytest.mark.parametrize("pack", [plain, gzipped, zipped])
-def test_manythings_has_english_first_whatever_the_direction(tmp_path: Path, pack: Packer) -> None:
-    config = SourceConfig(format="manythings", path=pack(tmp_path / "deu.txt", MANYTHINGS.encode()))
-    assert pairs(config) == PAIRS
-    assert pairs(config, "de", "en") == [(tgt, src) for src, tgt in PAIRS]
+NAMED = "\ufeffid\tdeutsch\tenglish\r\n1\tHallo!\tHi.\r\n2\tLauf!\tRun!\r\n"
+TATOEBA = "\ufeff1276\tHi.\t123\tHallo!\r\n1277\tRun!\t124\tLauf!\r\n"
 
 
 @pytest.mark.parametrize("pack", [plain, gzipped, zipped])
-def test_tatoeba_has_ids_and_a_byte_order_mark(tmp_path: Path, pack: Packer) -> None:
-    path = pack(
-        tmp_path / "pairs.tsv",
-        "\ufeff1276\tHi.\t123\tHallo!\r\n1277\tRun!\t124\tLauf!\r\n".encode(),
-    )
-    assert [
-        (src, tgt.strip()) for src, tgt in pairs(SourceConfig(format="tatoeba", path=path))
-    ] == PAIRS
-
-
-@pytest.mark.parametrize("pack", [plain, gzipped, zipped])
-def test_columns_are_named_by_the_header_or_numbered(tmp_path: Path, pack: Packer) -> None:
-    path = pack(
-        tmp_path / "table.tsv",
-        "\ufeffid\tdeutsch\tenglish\r\n1\tHallo!\tHi.\r\n2\tLauf!\tRun!\r\n".encode(),
-    )
-    named = SourceConfig(format="tsv", path=path, columns={"en": "english", "de": "deutsch"})
-    assert [(src.strip(), tgt) for src, tgt in pairs(named)] == PAIRS
-    assert sources(named)[0].first_line == 2
-    numbered = SourceConfig(format="tsv", path=path, columns={"en": 3, "de": 2})
-    assert len(pairs(numbered)) == 3
-    assert sources(numbered)[0].first_line == 1
+@pytest.mark.parametrize(
+    ("kind", "content", "columns", "n_pairs"),
+    [
+        ("manythings", "Hi.\tHallo!\tCC-BY\nRun!\tLauf!\n", None, 2),  # English is the first
+        ("tatoeba", TATOEBA, None, 2),
+        ("tsv", NAMED, {"en": "english", "de": "deutsch"}, 2),
+        ("tsv", NAMED, {"en": 3, "de": 2}, 3),  # the names are a row, too
+    ],
+)
+def test_a_table_in_both_directions(
+    tmp_path: Path, pack: Packer, kind: Any, content: str, columns: Any, n_pairs: int
+) -> None:
+    path = pack(tmp_path / "table.tsv", content.encode())
+    config = SourceConfig(format=kind, path=path, columns=columns)
+    for languages in (("en", "de"), ("de", "en")):
+        found = [(src.strip(), tgt.strip()) for src, tgt in pairs(config, *languages)]
+        assert found[-2:] == [pair if languages[0] == "en" else pair[::-1] for pair in PAIRS]
+        assert len(found) == n_pairs
+    assert sources(config)[0].first_line == content.count("\n") + 1 - n_pairs
 
 
 @pytest.mark.parametrize("pack", [plain, gzipped, zipped])
@@ -63,10 +57,9 @@ def test_aligned_files_are_read_side_by_side(tmp_path: Path, pack: Packer) -> No
         "en": pack(tmp_path / "a.en", b"Hi.\nRun!\n"),
         "de": pack(tmp_path / "b.de", b"Hallo!\nLauf!"),
     }
-    assert pairs(SourceConfig(format="lines", files=files)) == PAIRS
-    assert pairs(SourceConfig(format="lines", files=files), "de", "en") == [
-        (tgt, src) for src, tgt in PAIRS
-    ]
+    config = SourceConfig(format="lines", files=files)
+    assert pairs(config) == PAIRS
+    assert pairs(config, "de", "en") == [(tgt, src) for src, tgt in PAIRS]
 
 
 def test_aligned_files_may_lie_in_one_zip(tmp_path: Path) -> None:

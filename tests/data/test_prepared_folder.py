@@ -10,11 +10,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nmt.commands import prepare
-from nmt.data.manifest import FORMAT, load_manifest
+from nmt.data.manifest import FORMAT, load_manifest, original_ranges, training_parts
 from nmt.errors import DataError
 from nmt.files import read_json, write_json
 from tests.toy import configure, contents, sentence_pairs, write_table
@@ -96,19 +97,25 @@ def test_a_folder_with_other_files_is_never_touched(
         prepare.run(configure(table), folder, overwrite=True)
 
 
-def test_a_damaged_preparation_is_noticed_and_can_be_replaced(folder: Path, table: Path) -> None:
-    with (folder / "train.src.npy").open("r+b") as file:
-        file.truncate(200)
-    with pytest.raises(
-        DataError,
-        match=r"toy: damaged, train\.src\.npy has 200 bytes instead of [\d,]+; --overwrite",
-    ):
-        prepare.run(configure(table), folder)
-    (folder / "train.src.npy").unlink()
-    with pytest.raises(DataError, match=r"toy: damaged, train\.src\.npy is missing; --overwrite"):
-        prepare.run(configure(table), folder)
-    (folder / "manifest.json").write_text("{")
-    with pytest.raises(DataError, match=r"manifest\.json: damaged"):
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "train.src.npy",
+            b"x" * 200,
+            r"train\.src\.npy has 200 bytes instead of [\d,]+; --overwrite",
+        ),
+        ("train.src.npy", None, r"train\.src\.npy is missing; --overwrite"),
+        ("manifest.json", b"{", ""),
+    ],
+)
+def test_a_damaged_preparation_is_noticed_and_can_be_replaced(
+    folder: Path, table: Path, name: str, content: bytes | None, message: str
+) -> None:
+    (folder / name).unlink()
+    if content is not None:
+        (folder / name).write_bytes(content)
+    with pytest.raises(DataError, match=rf"(?:toy|manifest\.json): damaged.*{message}"):
         prepare.run(configure(table), folder)
     prepare.run(configure(table), folder, overwrite=True)
     assert prepare.run(configure(table), folder)["already_prepared"]
@@ -146,6 +153,7 @@ def test_a_stopped_overwrite_leaves_the_old_one_and_the_next_clears_up(
     script = f"""
 import time
 from pathlib import Path
+from typing import Any
 from nmt.commands import prepare
 from nmt.config.load import load_config
 from nmt.data import pipeline
@@ -173,12 +181,16 @@ prepare.run(load_config(Path({str(tmp_path / "c.yaml")!r})), overwrite=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c.yaml", "deu.txt", "toy"]
 
 
-def with_files(files: object) -> str:
+def part(origin: str, pairs: int, repeat: int = 1, runs: Any = ()) -> dict[str, Any]:
+    return {"origin": origin, "pairs": pairs, "repeat": repeat, "runs": [*runs]}
+
+
+def with_files(files: object, **values: object) -> str:
     sides = {
         "vocabulary": {side: {"size": 9} for side in ("src", "tgt")},
         "tokenizers": {"src": "x", "tgt": "x"},
     }
-    rest = {"inputs": [], "config": {}, "content": "", "splits": {}, **sides}
+    rest = {"inputs": [], "config": {}, "content": "", "splits": {}, **sides, **values}
     return json.dumps({"format": FORMAT, "format_version": 1, "files": files, **rest})
 
 
@@ -198,6 +210,12 @@ def with_files(files: object) -> str:
             r"damaged \(files\.train\.src\.npy: Input should be a valid integer\)",
         ),
         (with_files({"../x": 3}), r"damaged \('\.\./x' is no file of prepared data\)"),
+        (
+            with_files(
+                {}, splits={"train": {"pairs": 9}}, augmentation={"parts": [part("original", 3)]}
+            ),
+            r"damaged \(its parts of the training data have 3 pairs",
+        ),
     ],
 )
 def test_a_manifest_that_cannot_be_used_is_refused(
@@ -206,3 +224,35 @@ def test_a_manifest_that_cannot_be_used_is_refused(
     (tmp_path / "manifest.json").write_text(content, encoding="utf-8")
     with pytest.raises(DataError, match=message):
         load_manifest(tmp_path)
+
+
+# What the training pairs are, also in a manifest of an older version
+
+RUN = {"run": "runs/forward"}
+ORIGINAL, FORWARD = part("original", 10, 2), part("forward", 7, 3, [RUN])
+
+
+@pytest.mark.parametrize(
+    ("n_pairs", "augmentation", "ranges"),
+    [
+        (10, None, [(0, 10)]),
+        (41, {"parts": [ORIGINAL, FORWARD]}, [(0, 10)]),
+        (31, {"parts": [FORWARD, part("original", 10)]}, [(21, 31)]),
+        (20, {"parts": [part("original", 10), part("original", 10)]}, [(0, 10), (10, 20)]),
+        (50, {"parts": [ORIGINAL, FORWARD], "swapped_pairs": 9}, [(0, 10)]),
+        (7, {"parts": [part("original", 10, 0), part("forward", 7)]}, None),
+        (17, {"parts": [part("original", 10, 1, [RUN]), part("forward", 7)]}, None),
+    ],
+)
+def test_original_pairs_are_found(
+    n_pairs: int, augmentation: Any, ranges: list[tuple[int, int]] | None
+) -> None:
+    manifest = {"splits": {"train": {"pairs": n_pairs}}}
+    manifest |= {} if augmentation is None else {"augmentation": augmentation}
+    parts = training_parts(manifest)
+    assert sum(part["pairs"] * part["repeat"] for part in parts) == n_pairs
+    if ranges is not None:
+        assert original_ranges(Path("data"), manifest) == ranges
+        return
+    with pytest.raises(DataError, match="data: has no pairs that are recorded as original"):
+        original_ranges(Path("data"), manifest)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.config.schema import CleaningConfig, SourceConfig
+from nmt.config.schema import CleaningConfig
 from nmt.data import formats, reading
-from nmt.data.formats import TableSource, open_source
+from nmt.data.formats import TableSource
 from nmt.data.reading import Pairs, Tally, clean_rows, read_pairs
 from nmt.data.tables import Dialect
 from nmt.data.workers import Workers, start_workers
@@ -102,33 +102,6 @@ def test_pairs_are_cleaned_and_every_repair_is_counted(read: Reader) -> None:
     }
 
 
-def test_every_row_that_is_dropped_is_counted_under_its_reason(read: Reader) -> None:
-    rows = [
-        b"Hi.\tHallo!",
-        b"one column",
-        b"\xff\tx",
-        b"\tx",
-        b"x\t ",
-        b"a" * 41 + b"\tx",
-        b"a" * 40 + b"\tx",
-        b"",
-    ]
-    pairs, tally = read(b"\n".join(rows) + b"\n")
-    assert tally.dropped == {
-        formats.TOO_FEW_COLUMNS: 1,
-        formats.UNDECODABLE: 1,
-        reading.EMPTY_SOURCE: 1,
-        reading.EMPTY_TARGET: 1,
-        reading.TOO_LONG: 1,
-        reading.LENGTH_RATIO: 1,
-    }
-    lines = (2, 3, 4, 5, 6, 7)
-    assert tally.lines == {
-        reason: [line] for reason, line in zip(tally.dropped, lines, strict=True)
-    }
-    assert tally.read == len(rows) - 1 == len(pairs) + tally.dropped.total()  # one is blank
-
-
 @given(st.lists(st.binary(max_size=60), max_size=30))
 def test_nothing_is_dropped_silently(rows: list[bytes]) -> None:
     source = TableSource(Path("none"), None, 0, 1, TABS, 2)
@@ -167,26 +140,3 @@ def test_few_rows_in_a_code_page_give_a_warning_unless_others_are_in_utf8(read: 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         read(ascii_rows + bad + row.encode())
-
-
-def test_a_header_without_rows_is_refused(tmp_path: Path, workers: Workers) -> None:
-    path = tmp_path / "table.tsv"
-    path.write_bytes(b"en\tde\n")
-    config = SourceConfig(format="tsv", columns={"en": "en", "de": "de"})
-    sources = open_source(config, {"": [path]}, ("en", "de"))
-    with pytest.raises(DataError, match=r"table\.tsv: holds no pairs"):
-        read_pairs(sources, RULES, workers, Pairs(tmp_path / "out.tsv"), bool)
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        (b"\xff\tx", r"is not UTF-8 \(invalid start byte at byte 1\); .* so save it as UTF-8"),
-        (b"x", "has 1 column, expected 2 columns separated by tabs; .* so fix the line$"),
-    ],
-)
-def test_an_unreadable_row_of_a_dev_or_test_set_is_refused(
-    read: Reader, row: bytes, message: str
-) -> None:
-    with pytest.raises(DataError, match=rf"table\.tsv: line 2 {message}"):
-        read(b"Hi.\tHallo!\n" + row, rules=None)

@@ -107,7 +107,7 @@ def test_soft_targets_must_fit_the_training_data(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for side in ("src", "tgt"):
-        write_lengths(tmp_path, f"train.{side}", [2, 0, 1])
+        write_lengths(tmp_path / f"train.{side}", [2, 0, 1])
     corpus = Corpus.load(tmp_path, "train")
 
     def load() -> Sequences:
@@ -119,10 +119,10 @@ def test_soft_targets_must_fit_the_training_data(
         f"training.distillation: {tmp_path} has no soft targets; write a folder that has them "
         "with `nmt augment --teacher`, or set it to 0"
     )
-    write_lengths(tmp_path, "train.soft-targets", [12, 4, 8])  # 2 words of each of 6 tokens
+    write_lengths(tmp_path / "train.soft-targets", [12, 4, 8])  # 2 words of each of 6 tokens
     assert load()[1].tolist() == [12, 13, 14, 15]
     for lengths in ([12, 4], [12, 4, 9], [0, 0, 0]):
-        write_lengths(tmp_path, "train.soft-targets", lengths)
+        write_lengths(tmp_path / "train.soft-targets", lengths)
         with pytest.raises(
             DataError, match=r"npy: damaged, it does not fit the training data; run"
         ):
@@ -130,6 +130,6 @@ def test_soft_targets_must_fit_the_training_data(
     for path in tmp_path.glob("train.soft-targets*"):
         path.unlink()
     monkeypatch.setattr(corpus_module, "SHARD_SENTENCES", 2)
-    write_lengths(tmp_path, "train.soft-targets", [12, 4, 8])
+    write_lengths(tmp_path / "train.soft-targets", [12, 4, 8])
     assert (tmp_path / "train-0002-of-0002.soft-targets.npy").exists()
     assert load()[2].tolist() == [*range(16, 24)]
