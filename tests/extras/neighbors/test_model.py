@@ -229,6 +229,12 @@ def trained(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> Path:
+    """A copy of it, to write to."""
+    return shutil.copytree(trained, tmp_path / "run")
+
+
 def test_the_command_stores_the_training_pairs(trained: Path, folder: Path, nmt: Run) -> None:
     result = nmt("neighbors", trained)
     pairs = load_pairs(trained / "neighbors.tsv")
@@ -241,10 +247,7 @@ def test_the_command_stores_the_training_pairs(trained: Path, folder: Path, nmt:
     assert len(set(pairs)) == len(pairs) == len(Corpus.load(folder / "prepared", "train"))
 
 
-def test_a_pair_that_a_user_adds_is_translated_so(
-    trained: Path, folder: Path, tmp_path: Path, nmt: Run
-) -> None:
-    run = shutil.copytree(trained, tmp_path / "run")
+def test_a_pair_that_a_user_adds_is_translated_so(run: Path, folder: Path, nmt: Run) -> None:
     first, second, *_ = dict.fromkeys(
         read_sentences(folder / "prepared", "test", "src")
     )  # not in the training data
@@ -261,9 +264,8 @@ def test_a_pair_that_a_user_adds_is_translated_so(
     assert after.out.splitlines() == [own, before.out.splitlines()[1]]
 
 
-def test_a_check_reads_the_pairs(trained: Path, tmp_path: Path, nmt: Run) -> None:
-    assert "ok       neighbors.tsv" in nmt("runs", "check", trained).out.splitlines()
-    run = shutil.copytree(trained, tmp_path / "run")
+def test_a_check_reads_the_pairs(run: Path, nmt: Run) -> None:
+    assert "ok       neighbors.tsv" in nmt("runs", "check", run).out.splitlines()
     (run / "neighbors.tsv").write_text(f"{HEADER}\nno tab\n", encoding="utf-8")
     result = nmt("runs", "check", run)
     assert result.status == 1
@@ -273,18 +275,14 @@ def test_a_check_reads_the_pairs(trained: Path, tmp_path: Path, nmt: Run) -> Non
     ) in result.out
 
 
-def test_a_bundle_has_no_sentences_of_the_data(trained: Path, tmp_path: Path, nmt: Run) -> None:
-    assert nmt("share", "bundle", trained, "-o", tmp_path / "run.nmt").status == 0
-    with zipfile.ZipFile(tmp_path / "run.nmt") as archive:
-        assert "neighbors.tsv" not in archive.namelist()
-
-
-def test_a_bundle_has_the_sentences_that_its_configuration_needs(
-    trained: Path, tmp_path: Path, nmt: Run
+def test_a_bundle_has_sentences_only_if_its_configuration_needs_them(
+    trained: Path, run: Path, tmp_path: Path, nmt: Run
 ) -> None:
-    run, bundle = shutil.copytree(trained, tmp_path / "run"), tmp_path / "run.nmt"
-    text = (run / "config.yaml").read_text(encoding="utf-8")
-    config = yaml.safe_load(text)
+    bundle = tmp_path / "run.nmt"
+    assert nmt("share", "bundle", run, "-o", bundle).status == 0
+    with zipfile.ZipFile(bundle) as archive:
+        assert "neighbors.tsv" not in archive.namelist()
+    config = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))
     config.setdefault("decoding", {})["neighbors"] = {"pairs": 8}
     write_recorded(run / "config.yaml", yaml.safe_dump(config))
     result = nmt("share", "bundle", run)
@@ -321,10 +319,9 @@ def test_an_ensemble_looks_in_the_pairs_of_its_first_run(
 
 
 def test_stored_keys_translate_as_those_made_for_the_batch(
-    trained: Path, tmp_path: Path, nmt: Run, monkeypatch: pytest.MonkeyPatch
+    trained: Path, run: Path, nmt: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The stored ones are rounded. Nothing is computed from the pairs."""
-    run = shutil.copytree(trained, tmp_path / "run")
     command = ("translate", "--run", run, "--set", "decoding.neighbors.pairs=8", "--json")
     texts = ("The king sees the river.", "The old dog sleeps.")
     (run / "neighbors.safetensors").unlink()
@@ -345,8 +342,7 @@ def test_a_small_distance_takes_keys_that_are_not_rounded(
     assert nmt("translate", "--run", trained, *options, "The king sleeps.").status == 0
 
 
-def test_stored_keys_of_other_weights_are_not_used(trained: Path, tmp_path: Path, nmt: Run) -> None:
-    run = shutil.copytree(trained, tmp_path / "run")
+def test_stored_keys_of_other_weights_are_not_used(run: Path, tmp_path: Path, nmt: Run) -> None:
     command = ("translate", "--run", run, "--set", "decoding.neighbors.pairs=8", "The king sleeps.")
     tensors = load_file(run / "neighbors.safetensors")
     tensors["digest"][0] += 1
@@ -365,8 +361,7 @@ def test_stored_keys_of_other_weights_are_not_used(trained: Path, tmp_path: Path
     assert "neighbors.safetensors" not in nmt(*command).err
 
 
-def test_pairs_that_a_user_writes_stay(trained: Path, tmp_path: Path, nmt: Run) -> None:
-    run = shutil.copytree(trained, tmp_path / "run")
+def test_pairs_that_a_user_writes_stay(trained: Path, run: Path, nmt: Run) -> None:
     path = run / "neighbors.tsv"
     path.write_text("A dog.\tEin Hund.\n", encoding="utf-8")
     result = nmt("neighbors", run)
@@ -390,35 +385,35 @@ def test_a_table_that_a_user_writes(
     assert load_pairs(path) == [("A dog.", "Ein Hund."), ("A cat.", "Eine Katze.")]
 
 
-def test_cells_in_quotation_marks_are_text_without_them(tmp_path: Path) -> None:
+def test_pairs_are_stored_as_they_are(tmp_path: Path) -> None:
+    """Also marks of quotation, which are no text where a spreadsheet wrote them."""
     path = tmp_path / "neighbors.tsv"
+    stored = [
+        ("A dog.", "Ein Hund."),
+        ("「x」 \u2028", "ß"),
+        ('"No," he said.', '"Nein", sagte er.'),
+    ]
+    save_pairs(path, stored)
+    assert load_pairs(path) == stored
     pairs = [('He said "no".', "Er sagte nein."), ("A dog.", 'Der "Hund", ja.')]
-    save_pairs(path, [('"No," he said.', '"Nein", sagte er.')])  # marks that nmt wrote are text
-    assert load_pairs(path) == [('"No," he said.', '"Nein", sagte er.')]
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, delimiter="\t").writerows([HEADER.split("\t"), *pairs])
     assert load_pairs(path) == pairs
 
 
+NO_PAIR = "expected a source and a target with a tab between, found"
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (
-            "a, b\n",
-            "line 1: expected a source and a target with a tab between, found 'a, b'",
-        ),
-        (
-            f"{HEADER}\na\tb\n\nc\n",
-            "line 4: expected a source and a target with a tab between, found 'c'",
-        ),
-        (
-            f"{HEADER}\na\t\tc\n",
-            "line 2: expected a source and a target with a tab between, found 'a\\t\\tc'",
-        ),
-        (
-            f"{HEADER}\n\tb\n",
-            "line 2: expected a source and a target with a tab between, found '\\tb'",
-        ),
+        ("a, b\n", f", line 1: {NO_PAIR} 'a, b'"),
+        (f"{HEADER}\na\tb\n\nc\n", f", line 4: {NO_PAIR} 'c'"),
+        (f"{HEADER}\na\t\tc\n", f", line 2: {NO_PAIR} 'a\\t\\tc'"),
+        (f"{HEADER}\n\tb\n", f", line 2: {NO_PAIR} '\\tb'"),
+        ("", ": has no pairs; write a source, a tab and"),
+        (f"{HEADER}\n", ": has no pairs; write a source, a tab and"),
+        ("\ufeff\n\n", ": has no pairs; write a source, a tab and"),
     ],
 )
 def test_damaged_files(tmp_path: Path, content: str, problem: str) -> None:
@@ -426,18 +421,4 @@ def test_damaged_files(tmp_path: Path, content: str, problem: str) -> None:
     path.write_text(content, encoding="utf-8")
     with pytest.raises(DataError) as error:
         load_pairs(path)
-    assert str(error.value) == f"{path}, {problem}"
-
-
-@pytest.mark.parametrize("content", [b"", f"{HEADER}\n".encode(), b"\xef\xbb\xbf\n\n"])
-def test_a_table_without_pairs(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "neighbors.tsv"
-    path.write_bytes(content)
-    with pytest.raises(DataError, match=r"neighbors\.tsv: has no pairs; write a source, a tab and"):
-        load_pairs(path)
-
-
-def test_pairs_are_stored_as_they_are(tmp_path: Path) -> None:
-    pairs = [("A dog.", "Ein Hund."), ("「x」 \u2028", "ß")]
-    save_pairs(tmp_path / "neighbors.tsv", pairs)
-    assert load_pairs(tmp_path / "neighbors.tsv") == pairs
+    assert str(error.value).startswith(f"{path}{problem}")
