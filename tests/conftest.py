@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -79,28 +79,49 @@ class Result:
     err: str
 
 
-Run = Callable[..., Result]
 BLANK = cache(spacy.blank)  # which takes longer than most commands of the tests
 
 
-@pytest.fixture
-def nmt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.setattr(spacy, "blank", BLANK)
+@dataclass(frozen=True)
+class Run:
+    """Runs command lines of nmt in this process."""
 
-    def run(*words: object, stdin: bytes = b"") -> Result:
-        monkeypatch.setattr(sys, "argv", ["nmt", *map(str, words)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        capsys.readouterr()
+    capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch
+
+    def __call__(self, *words: object, stdin: bytes = b"") -> Result:
+        self.monkeypatch.setattr(sys, "argv", ["nmt", *map(str, words)])
+        self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        self.capsys.readouterr()
         status = 0
         try:
             cli.main()
         except SystemExit as exit_:
             status = int(exit_.code or 0)
-        captured = capsys.readouterr()
+        captured = self.capsys.readouterr()
         assert "Traceback" not in captured.err
         return Result(status, captured.out, captured.err)
 
-    return run
+    def prints(self, *words: object, stdin: bytes = b"") -> str:
+        """What a command that succeeds without a warning prints."""
+        result = self(*words, stdin=stdin)
+        assert (result.status, result.err) == (0, "")
+        return result.out
+
+    def refuses(self, text: str, *words: object, stdin: bytes = b"", status: int = 1) -> None:
+        """The command prints nothing but an error with this text. Status 2 is that of a usage
+        error, in a frame whose lines are joined here.
+        """
+        result = self(*words, stdin=stdin)
+        assert (result.status, result.out) == (status, "")
+        error = result.err if status == 1 else " ".join(result.err.replace("│", "").split())
+        assert text in error
+
+
+@pytest.fixture
+def nmt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setattr(spacy, "blank", BLANK)
+    return Run(capsys, monkeypatch)
 
 
 COMMANDS = """

@@ -134,48 +134,34 @@ def test_a_run_folder_explains_itself(trained: Path) -> None:
         assert [sample[side] for sample in first] == [sample[side] for sample in second]
 
 
-def test_precision_auto_is_the_faster_one_and_then_that_of_the_run(
+def test_a_resumed_training_keeps_the_precision_that_auto_chose(
     nmt: Run, inside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """tests/training/test_precision.py has the choice."""
+    rates = {"float32": 100.0, "bfloat16": 200.0}
     monkeypatch.setattr("nmt.training.precision.supports_mixed_precision", lambda _: True)
-
-    def messages(name: str, steps: int, bfloat16: float) -> str:
-        rates = {"float32": 100.0, "bfloat16": bfloat16}
-        monkeypatch.setattr("nmt.training.precision.measure_rates", lambda _: rates)
-        keys = f"precision=auto max_steps={steps} validation_pairs=2 final_pairs=0"
-        sets = [word for key in keys.split() for word in ("--set", f"training.{key}")]
-        words = ("train", "-c", "small.yaml", "-o", tmp_path / name, "--device", "cpu", "--resume")
-        return nmt(*words, *sets).err
-
-    def precision(name: str) -> str:
-        return load_run_config(tmp_path / name).training.precision
-
-    text = "float32 (100 tokens/s without updates; bfloat16: 50)"
-    assert text in messages("run", 2, 50.0)
-    assert ", bfloat16" not in messages("run", 4, 200.0)  # a resumed training keeps it
-    assert precision("run") == "float32"
-    assert ", bfloat16 (200 tokens/s" in messages("other", 2, 200.0)
-    assert "nmt: warning: training.precision: bfloat16 is slower here" in messages("other", 4, 50.0)
-    assert precision("other") == "bfloat16"
-    events = [event for event in events_of(tmp_path / "other") if event["event"] == "precision"]
-    assert [(event["step"], event["chosen"]) for event in events] == [
-        (0, "bfloat16"),
-        (2, "bfloat16"),
-    ]
+    monkeypatch.setattr("nmt.training.precision.measure_rates", lambda _: dict(rates))
+    words = f"train -c small.yaml -o {tmp_path / 'run'} --device cpu --resume".split()
+    for key in ("precision=auto", "validation_pairs=2", "final_pairs=0"):
+        words += ["--set", f"training.{key}"]
+    first = nmt(*words, "--set", "training.max_steps=2").err
+    assert ", bfloat16 (200 tokens/s without updates; float32: 100)" in first
+    rates["bfloat16"] = 50.0
+    second = nmt(*words, "--set", "training.max_steps=4").err
+    assert "nmt: warning: training.precision: bfloat16 is slower here" in second
+    assert load_run_config(tmp_path / "run").training.precision == "bfloat16"
+    events = [event for event in events_of(tmp_path / "run") if event["event"] == "precision"]
+    assert [(each["step"], each["chosen"]) for each in events] == [(0, "bfloat16"), (2, "bfloat16")]
     assert events[0]["tokens_per_second"] == {"float32": 100.0, "bfloat16": 200.0}
 
 
 def test_translate_gives_a_line_for_each_line(nmt: Run, inside: Path) -> None:
-    assert nmt("translate", "The dog sleeps.").out.count("\n") == 1
-    assert nmt("translate", "The dog sleeps.", "", "The cat sleeps.").out.split("\n")[1] == ""
-    piped = nmt(
-        "translate", "--run", "runs/small", stdin="The dog sleeps.\n\nÄh?\r\n   \nThe cat".encode()
-    )
-    assert piped.status == 0
-    lines = piped.out.split("\n")
+    dog, empty, _, end = nmt("translate", "The dog sleeps.", "", "The cat.").out.split("\n")
+    assert (empty, end) == ("", "")
+    texts = "The dog sleeps.\n\nÄh?\r\n   \nThe cat".encode()
+    lines = nmt("translate", "--run", "runs/small", stdin=texts).out.split("\n")
     assert len(lines) == 6
-    assert (lines[1], lines[3], lines[5]) == ("", "", "")
-    assert lines[0] == nmt("translate", "The dog sleeps.").out.rstrip("\n")
+    assert (lines[0], lines[1], lines[3], lines[5]) == (dog, "", "", "")
 
 
 TRAIN = "train -c small.yaml -o none --device cpu"
@@ -219,15 +205,10 @@ def test_an_error_is_one_line_and_leaves_nothing(
     assert not (inside / "none").exists()
 
 
-def test_train_refuses_a_folder_that_holds_a_run_and_resumes_it(
-    nmt: Run, inside: Path, tmp_path: Path
-) -> None:
+def test_train_resumes_a_run(nmt: Run, inside: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(inside / "runs" / "small", run)
     train = ("train", "-c", "small.yaml", "-o", run)
-    refused = nmt(*train)
-    assert refused.status == 1
-    assert "contains a run already; continue it with --resume, or train elsewhere" in refused.err
     text = f"{run}: already trained, to step 24 (training.max_steps=24 is reached)\n"
     assert nmt(*train, "--resume").err == text
     changed = nmt(*train, "--resume", "--set", "model.dropout=0.5", "--set", "seed=2")
@@ -235,25 +216,11 @@ def test_train_refuses_a_folder_that_holds_a_run_and_resumes_it(
     assert "model.dropout: was 0.2, is 0.5" in changed.err
     assert "seed: was 1, is 2" in changed.err
     with FileLock(tmp_path / ".run.lock"):
-        assert "another training is running in it" in nmt(*train).err
+        nmt.refuses("another training is running in it", *train)
     longer = nmt(*train, "--resume", "--set", "training.max_steps=30")
     assert longer.status == 0
     assert "resuming from step 24" in longer.err
     assert (run / "checkpoints" / "step-00000030").is_dir()
-
-
-def test_progress_is_printed(nmt: Run, inside: Path, tmp_path: Path) -> None:
-    words = ("train", "-c", "small.yaml", "-o", tmp_path / "spoken")
-    spoken = nmt(*words, "--set", "training.max_steps=12")
-    sample = events_of(tmp_path / "spoken")[-1]["samples"][1]
-    lines = [line.rstrip() for line in spoken.err.splitlines()]
-    steps = [line.split("  ")[0] for line in lines if line.startswith("step ")]
-    assert steps == [f"step {n}" for n in (6, 12, 12)]
-    (last,) = (n for n, line in enumerate(lines) if line.startswith("step 12  validation  "))
-    names = ("source", "reference", "output")
-    assert lines[last + 1 : last + 4] == [
-        f"    {name:<9}  {sample[name]}".rstrip() for name in names
-    ]
 
 
 def test_training_continues_if_pictures_cannot_be_written(
@@ -289,23 +256,18 @@ def test_a_run_refuses_data_that_was_prepared_again_differently(
     Path("other.tsv").write_text("".join(lines[:-1]), encoding="utf-8")
     here = ["-c", "small.yaml", "--set", "data.prepared=prepared"]
     assert nmt("prepare", *here, "--set", "data.source.path=other.tsv", "--overwrite").status == 0
-    scored = nmt("evaluate", "runs/small", "--data", "prepared")
-    assert (scored.status, scored.out) == (1, "")
-    assert "is not the data that runs/small was trained on" in scored.err
     config = Path("runs/small/config.yaml").read_text(encoding="utf-8")
-    resumed = nmt("train", *here, "--resume", "--set", "training.max_steps=30")
-    assert resumed.status == 1
-    assert "is not the data that runs/small was trained on" in resumed.err
+    text = "is not the data that runs/small was trained on"
+    nmt.refuses(text, "evaluate", "runs/small", "--data", "prepared")
+    nmt.refuses(text, "train", *here, "--resume", "--set", "training.max_steps=30")
     assert Path("runs/small/config.yaml").read_text(encoding="utf-8") == config
 
 
 def test_translate_before_train(nmt: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for words in (["translate", "Hello."], ["evaluate"]):
-        result = nmt(*words)
-        assert (result.status, result.out) == (1, "")
-        assert result.err.count("\n") == 1
-        assert "no run under runs/ yet: run `nmt train -c CONFIG` first" in result.err
+    text = "no run under runs/ yet: run `nmt train -c CONFIG` first"
+    nmt.refuses(text, "translate", "Hello.")
+    nmt.refuses(text, "evaluate")
 
 
 def test_output_that_cannot_be_written(nmt: Run, inside: Path, tmp_path: Path) -> None:
@@ -345,11 +307,8 @@ def test_nearly_no_memory(
     nmt: Run, inside: Path, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
     monkeypatch.setattr("nmt.device.MIN_MEMORY", 1 << 62)  # bytes, more than any computer has
-    result = nmt(*words.split())
-    assert result.status == 1
-    assert result.err.splitlines()[-1] == (
-        "nmt: out of memory; use smaller batches or a smaller model, or a machine with more memory"
-    )
+    advice = "use smaller batches or a smaller model, or a machine with more memory"
+    nmt.refuses(f"nmt: out of memory; {advice}\n", *words.split())
 
 
 @pytest.mark.slow

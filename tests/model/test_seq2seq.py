@@ -129,6 +129,17 @@ def make_batch() -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randint(4, SRC_V, (3, 5)), torch.randint(4, TGT_V, (3, 6))
 
 
+def loss_and_gradients(
+    model: Seq2Seq, decoded: Decoded, tgt: torch.Tensor
+) -> dict[str, torch.Tensor]:
+    """By the names of the parameters."""
+    model.zero_grad()
+    loss, _ = model.output.loss(decoded.vectors.flatten(0, 1), tgt.flatten())
+    loss.backward()
+    gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    return {"loss": loss, **gradients}
+
+
 @pytest.mark.parametrize(("kind", "cell", "bidirectional"), EXTREMES)
 def test_a_sentence_in_a_padded_batch_is_as_if_alone(
     kind: str, cell: str, bidirectional: bool
@@ -138,12 +149,8 @@ def test_a_sentence_in_a_padded_batch_is_as_if_alone(
     src, tgt = make_batch()
 
     def decode(rows: list[int], width: int) -> tuple[Decoded, dict[str, torch.Tensor]]:
-        model.zero_grad()
         decoded: Decoded = model(src[rows, :width], SRC_LENGTHS[rows], tgt[rows])
-        loss, _ = model.output.loss(decoded.vectors.flatten(0, 1), tgt[rows].flatten())
-        loss.backward()
-        gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
-        return decoded, {"loss": loss, **gradients}
+        return decoded, loss_and_gradients(model, decoded, tgt[rows])
 
     together, values = decode([0, 1, 2], 5)
     sums = dict.fromkeys(values, torch.zeros((), dtype=torch.double))
@@ -180,12 +187,9 @@ def test_the_loop_fed_the_reference_has_the_loss_and_gradients_of_the_fast_path(
     src, tgt = make_batch()
     results = []
     for decode in (unroll, step_by_step):
-        model.zero_grad()
         decoded = decode(model, src, tgt)
-        loss, _ = model.output.loss(decoded.vectors.flatten(0, 1), tgt.flatten())
-        loss.backward()
-        gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
-        results.append({"loss": loss, "weights": decoded.attention, **gradients})
+        gradients = loss_and_gradients(model, decoded, tgt)
+        results.append({"weights": decoded.attention, **gradients})
     torch.testing.assert_close(*results, atol=1e-10, rtol=0)
 
 
@@ -204,12 +208,9 @@ def test_each_sentence_follows_its_own_forcing_mask(kind: str) -> None:
     predictions = model.output(together.vectors).argmax(-1)
     fed = torch.where(forcing_mask[:, 1:], tgt[:, 1:], predictions[:, :-1])
     fed = torch.cat([tgt[:, :1], fed], 1)
-    torch.testing.assert_close(
-        together.vectors, unroll(model, src, fed).vectors, atol=1e-10, rtol=0
-    )
-    torch.testing.assert_close(
-        together.attention, unroll(model, src, fed).attention, atol=1e-10, rtol=0
-    )
+    expected = unroll(model, src, fed)
+    torch.testing.assert_close(together.vectors, expected.vectors, atol=1e-10, rtol=0)
+    torch.testing.assert_close(together.attention, expected.attention, atol=1e-10, rtol=0)
 
 
 def test_dropout_acts_only_in_training() -> None:
