@@ -33,8 +33,11 @@ def work(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+ADAPT = ("adapt", "run", "--with", "memory.tsv", "-o", "runs/mine", "-q")
+
+
 def adapt(nmt: Run, *words: object) -> Result:
-    return nmt("adapt", "run", "--with", "memory.tsv", "-o", "runs/mine", "-q", *words)
+    return nmt(*ADAPT, *words)
 
 
 def left_in(folder: Path) -> set[str]:
@@ -58,9 +61,7 @@ def test_adapt(nmt: Run, folder: Path, work: Path) -> None:
     leaked = [read_sentences(folder / "prepared", "test", side)[0] for side in ("src", "tgt")]
     known = read_known(folder / "prepared")
     toy.write_table(work / "memory.tsv", [*toy.MEMORY, (leaked[0], leaked[1]), *known[:100]])
-    result = adapt(nmt, "--max-loss", 100)
-    assert (result.status, result.err) == (0, "")
-    rows = [line.split()[:2] for line in result.out.splitlines()]
+    rows = [line.split()[:2] for line in nmt.prints(*ADAPT, "--max-loss", 100).splitlines()]
     assert [row for row in rows if row[0] in ("general,", "memory,")] == [
         ["general,", "40"],
         ["general,", "40"],
@@ -110,12 +111,11 @@ def test_an_interrupted_adaptation_ends_with_the_same_run(
             patch.setattr(place, name, killed)
             assert adapt(nmt, "--max-loss", 100).status == 130
     before = left_in(work)
-    assert (
-        "runs/.mine.adapting: an interrupted adaptation had other" in adapt(nmt, "--mix", 0.9).err
-    )
-    assert "nothing: no such file" in adapt(nmt, "--general", "nothing").err
+    text = "runs/.mine.adapting: an interrupted adaptation had other"
+    nmt.refuses(text, *ADAPT, "--mix", 0.9)
+    nmt.refuses("nothing: no such file", *ADAPT, "--general", "nothing")
     with lock_run(Path("runs/mine")):
-        assert "another training is running in it" in adapt(nmt).err
+        nmt.refuses("another training is running in it", *ADAPT)
     assert left_in(work) == before
     assert adapt(nmt, "--max-loss", 100).status == 0
     assert weights("runs/mine") == whole
@@ -124,9 +124,8 @@ def test_an_interrupted_adaptation_ends_with_the_same_run(
 def test_nothing_fits(nmt: Run, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Sets, "bleu", lambda *_: {"general": 30.0, "memory": 10.0})
     before = left_in(work)
-    result = adapt(nmt, "--max-loss", 0)
-    assert (result.status, left_in(work)) == (1, before)
-    assert NOTHING in result.err
+    nmt.refuses(NOTHING, *ADAPT, "--max-loss", 0)
+    assert left_in(work) == before
 
 
 def test_general_pairs_of_a_file(nmt: Run, folder: Path, work: Path) -> None:
@@ -134,21 +133,19 @@ def test_general_pairs_of_a_file(nmt: Run, folder: Path, work: Path) -> None:
     config = Path("run/config.yaml")
     config.write_text(config.read_text().replace(str(folder / "prepared"), "elsewhere"))
     before = left_in(work)
-    result = adapt(nmt)
-    assert result.err.endswith(
+    text = (
         "run: the data that it was trained on, elsewhere, is not here; name other pairs with "
         "--general, on which it must not become worse\n"
     )
+    nmt.refuses(text, *ADAPT)
     assert left_in(work) == before
     opposite = toy.configure(work / "memory.tsv", data={"direction": "de-en"})
     prepare.run(opposite, work / "opposite", progress=False)
     text = "--general opposite: is de-en, but run translates en-de; name data of that direction"
-    assert text in adapt(nmt, "--general", "opposite").err
+    nmt.refuses(text, *ADAPT, "--general", "opposite")
     toy.write_table(work / "general.tsv", toy.sentence_pairs()[:199])
-    assert (
-        "general.tsv: has 199 pairs; --general needs at least"
-        in adapt(nmt, "--general", "general.tsv").err
-    )
+    text = "general.tsv: has 199 pairs; --general needs at least"
+    nmt.refuses(text, *ADAPT, "--general", "general.tsv")
     toy.write_table(work / "general.tsv", toy.sentence_pairs())
     assert adapt(nmt, "--general", "general.tsv", "--max-loss", 100).status == 0
     assert read_sentences(Path("data/prepared/mine-general"), "dev", "src")
@@ -164,17 +161,16 @@ def test_general_pairs_of_a_file(nmt: Run, folder: Path, work: Path) -> None:
 )
 def test_wrong_options(nmt: Run, work: Path, words: tuple[str, ...], text: str) -> None:
     before = left_in(work)
-    result = adapt(nmt, *words)
-    assert (result.status, left_in(work)) == (1, before)
-    assert text in result.err
+    nmt.refuses(text, *ADAPT, *words)
+    assert left_in(work) == before
 
 
 def test_unusable_pairs_leave_nothing(nmt: Run, work: Path) -> None:
     before = left_in(work)
     toy.write_table(work / "memory.tsv", toy.MEMORY[:20])
-    assert "memory.tsv: has 20 pairs; fine-tuning needs at least 40" in adapt(nmt).err
+    nmt.refuses("memory.tsv: has 20 pairs; fine-tuning needs at least 40", *ADAPT)
     toy.write_table(work / "memory.tsv", toy.sentence_pairs()[:100])
-    assert "but only 0 share no sentence with the others" in adapt(nmt).err
+    nmt.refuses("but only 0 share no sentence with the others", *ADAPT)
     (work / "memory.tsv").unlink()
-    assert "memory.tsv: no such file" in adapt(nmt).err
+    nmt.refuses("memory.tsv: no such file", *ADAPT)
     assert left_in(work) == before - {"memory.tsv"}

@@ -135,12 +135,10 @@ def test_file(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_file_is_named(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "lexicon.tsv"
+    path, advice = tmp_path / "lexicon.tsv", "correct it, or delete it and run `nmt lexicon` again"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(DataError) as raised:
+    with pytest.raises(DataError, match=f"^{re.escape(f'{path}, {message}')}.*; {advice}$"):
         Lexicon.load(path)
-    assert str(raised.value).startswith(f"{path}, {message}")
-    assert str(raised.value).endswith("correct it, or delete it and run `nmt lexicon` again")
 
 
 SRC = Vocabulary.build({"dog": 3, "cat": 2, "sees": 1})
@@ -260,9 +258,8 @@ def test_the_lexicon_is_learned(trained: Path, tmp_path: Path, nmt: Run) -> None
     assert path.read_bytes() == before
     # A user adds a word by hand.
     path.write_text(path.read_text(encoding="utf-8") + "zaphod\tSafran\t1\t1\n", encoding="utf-8")
-    refused, message = nmt("lexicon", run), f"{path}: is not as nmt wrote it, so it may have lines"
-    assert (refused.status, refused.out) == (1, "")
-    assert refused.err == f"nmt: {message} of yours; rename or delete it, then repeat\n"
+    message = f"{path}: is not as nmt wrote it, so it may have lines of yours; rename or delete it"
+    nmt.refuses(f"nmt: {message}, then repeat\n", "lexicon", run)
 
 
 def test_missing_data_and_models_without_attention(trained: Path, tmp_path: Path, nmt: Run) -> None:
@@ -272,19 +269,15 @@ def test_missing_data_and_models_without_attention(trained: Path, tmp_path: Path
         update={"data": config.data.model_copy(update={"prepared": tmp_path / "none"})}
     )
     write_run_config(run, elsewhere)
-    gone = nmt("lexicon", run)
-    assert (gone.status, gone.err) == (
-        1,
-        f"nmt: {tmp_path / 'none'}: no prepared data here; run `nmt prepare -c ...` first\n",
-    )
+    text = f"nmt: {tmp_path / 'none'}: no prepared data here; run `nmt prepare -c ...` first\n"
+    nmt.refuses(text, "lexicon", run)
     blind = config.model.model_copy(update={"attention": AttentionConfig(score="none")})
     write_run_config(run, config.model_copy(update={"model": blind}))
-    refused = nmt("lexicon", run)
-    assert (refused.status, refused.err) == (
-        1,
+    text = (
         f"nmt: {run}: the model has no attention (model.attention.score: none) to learn a lexicon "
-        "from; add --aligner\n",
+        "from; add --aligner\n"
     )
+    nmt.refuses(text, "lexicon", run)
     assert nmt("lexicon", run, "--aligner").status == 0
     entries = Lexicon.load(run / "lexicon.tsv").entries
     assert [entries[word][0].token for word in ("dog", "sees", "tree")] == ["hund", "sieht", "baum"]
@@ -294,15 +287,11 @@ def test_a_shortlist_needs_the_lexicon_and_then_translates(
     trained: Path, tmp_path: Path, nmt: Run
 ) -> None:
     run = changed(trained, tmp_path, shortlist=5)
-    refused = nmt("translate", "--run", run, "Zaphod sees the dog.")
-    assert refused.err == (
-        f"nmt: decoding.shortlist: 5 needs the lexicon of the run; `nmt lexicon {run}` makes it\n"
-    )
-    assert refused.status == 1
+    command = ("translate", "--run", run, "Zaphod sees the dog.", "The tree finds McXyz.")
+    text = f"decoding.shortlist: 5 needs the lexicon of the run; `nmt lexicon {run}` makes it\n"
+    nmt.refuses(f"nmt: {text}", *command)
     module.command(run)
-    result = nmt("translate", "--run", run, "Zaphod sees the dog.", "The tree finds McXyz.")
-    assert result.out.splitlines() == ["Zaphod sieht den hund.", "der baum findet McXyz."]
+    expected = ["Zaphod sieht den hund.", "der baum findet McXyz."]
+    assert nmt(*command).out.splitlines() == expected
     (run / "lexicon.tsv").write_text("nonsense\n", encoding="utf-8")
-    damaged = nmt("translate", "--run", run, "Zaphod sees the dog.")
-    assert (damaged.status, damaged.out) == (1, "")
-    assert damaged.err.startswith(f"nmt: {run / 'lexicon.tsv'}, line 1: expected 'source")
+    nmt.refuses(f"nmt: {run / 'lexicon.tsv'}, line 1: expected 'source", *command)

@@ -83,9 +83,7 @@ def translate(folder: Path, memory: Path, nmt: Run) -> Translate:
 
     def run(*arguments: str) -> list[dict[str, Any]]:
         command = ("translate", "--run", folder / "run", "--memory", memory, "--json")
-        result = nmt(*command, *arguments)
-        assert (result.status, result.err) == (0, "")
-        return [json.loads(line) for line in result.out.splitlines()]
+        return [json.loads(line) for line in nmt.prints(*command, *arguments).splitlines()]
 
     return run
 
@@ -131,9 +129,8 @@ def test_the_option_is_short_for_keys_and_what_a_user_sets_counts_more(
     (unweighted,) = translate("--set", "decoding.neighbors.weight=0", SIMILAR)
     (without, _) = map(json.loads, nmt(*command).out.splitlines())
     assert unweighted["text"] == without["text"]
-    result = nmt(*command, *sets[:2])
     message = "nmt: decoding.neighbors.memory needs decoding.neighbors.pairs, such as 16\n"
-    assert (result.status, result.err) == (1, message)
+    nmt.refuses(message, *command, *sets[:2])
     (file := tmp_path / "two").write_text(f"{SIMILAR}\nThe man.\n", encoding="utf-8")
     result = nmt("evaluate", folder / "run", "--sources", file, "--references", file, *sets)
     assert "nmt: 1 of 2 sentences stand in the memory: the scores are higher" in result.err
@@ -181,18 +178,16 @@ def test_a_folder_of_translations_belongs_to_what_the_memory_holds(
     assert nmt(*command).status == 0
     with memory.open("a", encoding="utf-8") as file:
         file.write("A pair.\tEin Paar.\n")
-    result = nmt(*command)
-    assert (result.status, "other settings (memory was " in result.err) == (1, True)
+    nmt.refuses("other settings (memory was ", *command)
 
 
 def test_files_and_options_that_do_not_fit(folder: Path, tmp_path: Path, nmt: Run) -> None:
     command = ("translate", "--run", folder / "run", "--memory", tmp_path / "a.tsv")
-    assert "a.tsv: no such file" in nmt(*command, "A dog.").err
+    nmt.refuses("a.tsv: no such file", *command, "A dog.")
     toy.write_table(tmp_path / "a.tsv", toy.sentence_pairs())
-    assert "--score does not search; remove --memory" in nmt(*command, "--score", "a").err
-    result = nmt(*command, "--set", "decoding.shortlist=5", "A dog.")
-    assert result.status == 1
-    assert result.err.endswith(
+    nmt.refuses("--score does not search; remove --memory", *command, "--score", "a", status=2)
+    text = (
         "shortlist=5: decoding.shortlist, decoding.neighbors.pairs: neighbors may need any word; "
         "set one of them to 0\n"
     )
+    nmt.refuses(text, *command, "--set", "decoding.shortlist=5", "A dog.")

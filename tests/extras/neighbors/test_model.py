@@ -211,11 +211,9 @@ def test_similarity_is_the_cosine_of_the_weights(
     )
 
 
-def test_a_sentence_finds_itself_then_what_shares_its_rarest_words() -> None:
-    rows = [[4, 5], [4, 6, 5], [6, 4, 5, 5], [4, 4]]
-    similar = SimilarSentences(sequences(rows * 10), V)
-    assert set(similar.find([4, 6, 5], 10).tolist()) == set(range(1, 40, 4))
-    assert similar.find([4, 6, 5], 3).tolist() == [1, 5, 9]  # of equals, the earlier
+def test_of_equal_sentences_the_earlier_are_found() -> None:
+    similar = SimilarSentences(sequences([[4, 5], [4, 6, 5], [6, 4, 5, 5], [4, 4]] * 10), V)
+    assert similar.find([4, 6, 5], 3).tolist() == [1, 5, 9]
 
 
 # --- The pairs of a run
@@ -236,10 +234,9 @@ def run(trained: Path, tmp_path: Path) -> Path:
 
 
 def test_the_command_stores_the_training_pairs(trained: Path, folder: Path, nmt: Run) -> None:
-    result = nmt("neighbors", trained)
+    printed = nmt.prints("neighbors", trained)
     pairs = load_pairs(trained / "neighbors.tsv")
-    assert (result.status, result.err) == (0, "")
-    assert result.out == (
+    assert printed == (
         f"{trained / 'neighbors.tsv'}: {len(pairs)} pairs; translate with --set "
         "decoding.neighbors.pairs=64\n"
     )
@@ -285,19 +282,16 @@ def test_a_bundle_has_sentences_only_if_its_configuration_needs_them(
     config = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))
     config.setdefault("decoding", {})["neighbors"] = {"pairs": 8}
     write_recorded(run / "config.yaml", yaml.safe_dump(config))
-    result = nmt("share", "bundle", run)
-    assert (result.status, result.err) == (0, "")
-    assert result.out.endswith(" MB; with the sentences of neighbors.tsv\n")
+    printed = nmt.prints("share", "bundle", run)
+    assert printed.endswith(" MB; with the sentences of neighbors.tsv\n")
     (run / "neighbors.tsv").unlink()
     outputs = [
         nmt("translate", "--run", *words, "--json", "The king sees the river.")
         for words in ([trained, "--set", "decoding.neighbors.pairs=8"], [bundle])
     ]
     assert (outputs[1].status, outputs[1].out) == (0, outputs[0].out)
-    result = nmt("share", "push", bundle, "me/toy")
     message = f"nmt: {bundle}: decoding.neighbors.pairs needs neighbors.tsv, which has sentences of"
-    assert (result.status, result.out) == (1, "")
-    assert result.err.startswith(message)
+    nmt.refuses(message, "share", "push", bundle, "me/toy")
 
 
 def test_an_ensemble_looks_in_the_pairs_of_its_first_run(
@@ -310,12 +304,11 @@ def test_an_ensemble_looks_in_the_pairs_of_its_first_run(
         nmt("translate", "--run", trained, "--run", without, *options),
     )
     assert (together.status, together.out) == (0, alone.out)
-    result = nmt("translate", "--run", without, "--run", trained, *options)
     text = (
-        "decoding.neighbors.pairs: 8 needs the training pairs in the run; `nmt neighbors "
-        f"{without}` stores them"
+        "nmt: decoding.neighbors.pairs: 8 needs the training pairs in the run; `nmt neighbors "
+        f"{without}` stores them\n"
     )
-    assert (result.status, result.out, result.err) == (1, "", f"nmt: {text}\n")
+    nmt.refuses(text, "translate", "--run", without, "--run", trained, *options)
 
 
 def test_stored_keys_translate_as_those_made_for_the_batch(

@@ -283,14 +283,12 @@ def test_translate_and_evaluate(runs: tuple[Path, Path], tmp_path: Path, nmt: Ru
     forward, backward = runs
     assert nmt("share", "bundle", backward, "-o", tmp_path / "de-en.nmt").status == 0
     translated, with_bundle = (
-        nmt("translate", "--run", forward, *options(path), SENTENCE)
+        nmt.prints("translate", "--run", forward, *options(path), SENTENCE)
         for path in (backward, tmp_path / "de-en.nmt")
     )
-    assert (translated.status, translated.err) == (0, "")
     assert with_bundle == translated
-    result = nmt("evaluate", forward, *options(backward, "--metric", "BLEU"))
-    assert (result.status, result.err) == (0, "")
-    assert f"decoding.rerank.run={backward}" in result.out
+    printed = nmt.prints("evaluate", forward, *options(backward, "--metric", "BLEU"))
+    assert f"decoding.rerank.run={backward}" in printed
     (stored,) = (forward / "evaluation").glob("test-*.json")
     assert read_json(stored)["provenance"]["rerank"]["model"]["sha256"]
 
@@ -298,20 +296,19 @@ def test_translate_and_evaluate(runs: tuple[Path, Path], tmp_path: Path, nmt: Ru
 def test_a_run_of_the_same_direction_or_another_case_is_refused(
     runs: tuple[Path, Path], tmp_path: Path, nmt: Run
 ) -> None:
-    result = nmt("translate", "--run", runs[0], *options(runs[0]), SENTENCE)
-    text = f"decoding.rerank.run: {runs[0]} translates en-de; reranking needs a run for de-en"
-    assert (result.status, result.out, result.err) == (1, "", f"nmt: {text}\n")
+    text = (
+        f"nmt: decoding.rerank.run: {runs[0]} translates en-de; reranking needs a run for de-en\n"
+    )
+    nmt.refuses(text, "translate", "--run", runs[0], *options(runs[0]), SENTENCE)
     lower = shutil.copytree(runs[1], tmp_path / "lower")
     config = (lower / "config.yaml").read_text(encoding="utf-8")
     assert config.count("lowercase: false") == 1
     (lower / "config.yaml").write_text(
         config.replace("lowercase: false", "lowercase: true"), encoding="utf-8"
     )
-    result = nmt("translate", "--run", runs[0], *options(lower), SENTENCE)
-    text = (
-        f"decoding.rerank.run: {lower} has tokenizer.lowercase=true; reranking needs the same case"
-    )
-    assert (result.status, result.err.splitlines()[-1]) == (1, f"nmt: {text}")
+    text = "has tokenizer.lowercase=true; reranking needs the same case\n"
+    command = ("translate", "--run", runs[0], *options(lower), SENTENCE)
+    nmt.refuses(f"nmt: decoding.rerank.run: {lower} {text}", *command)
 
 
 def test_scores_need_a_run_that_has_not_seen_the_sentences(

@@ -22,9 +22,8 @@ def bundle(nmt: Run, trained: Path, tmp_path: Path) -> Path:
     """A copy of a bundle of the run, to write to."""
     made = trained.with_name("toy.nmt")
     if not made.exists():
-        result = nmt("share", "bundle", trained, "-o", made)
-        assert (result.status, result.err) == (0, "")
-        assert result.out.startswith(f"{made}: {trained}, step-00000060, ")
+        printed = nmt.prints("share", "bundle", trained, "-o", made)
+        assert printed.startswith(f"{made}: {trained}, step-00000060, ")
     return Path(shutil.copy(made, tmp_path))
 
 
@@ -41,9 +40,7 @@ def test_a_bundle_translates_as_its_run_does(nmt: Run, trained: Path, bundle: Pa
 
 
 def test_check_reads_a_bundle(nmt: Run, bundle: Path) -> None:
-    result = nmt("runs", "check", bundle)
-    assert (result.status, result.err) == (0, "")
-    assert "ok       checkpoint step-00000060\n" in result.out
+    assert "ok       checkpoint step-00000060\n" in nmt.prints("runs", "check", bundle)
     with zipfile.ZipFile(bundle) as archive:
         content = archive.read(WEIGHTS)
     rewrite(bundle, WEIGHTS, content[:-1] + b"?")
@@ -73,10 +70,8 @@ def test_damaged_files(nmt: Run, bundle: Path) -> None:
     for damaged in (content, content[:middle], b"text"):
         bundle.write_bytes(damaged)
         for command in (("translate", "--run", bundle, "Hello."), ("runs", "show", bundle)):
-            result = nmt(*command)
-            assert (result.status, result.out) == (1, "")
-            assert f"nmt: {bundle}: no bundle, or damaged (" in result.err
-            assert "name the folder of a run, or a file that `nmt share bundle` wr" in result.err
+            nmt.refuses(f"nmt: {bundle}: no bundle, or damaged (", *command)
+            nmt.refuses("name the folder of a run, or a file that `nmt share bundle` wr", *command)
 
 
 @pytest.mark.parametrize(
@@ -147,9 +142,7 @@ def test_hostile_bundles_are_refused_and_leave_nothing(
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     rewrite(bundle, name, content, **values)
-    result = nmt("translate", "--run", bundle, "Hello.")
-    assert (result.status, result.out) == (1, "")
-    assert text in result.err.splitlines()[-1]
+    nmt.refuses(text, "translate", "--run", bundle, "Hello.")
     assert [*temporary.iterdir()] == []
 
 
@@ -160,10 +153,11 @@ def test_evaluate_names_the_data_that_a_bundle_needs(
     with zipfile.ZipFile(bundle) as archive:
         config = archive.read("config.yaml").decode()
     rewrite(bundle, "config.yaml", config.replace(str(folder / "prepared"), "data/none").encode())
-    assert (
+    text = (
         f"nmt: data/none: missing, the data of {bundle}; if it is elsewhere, name it with --data, "
         "or name other sentences with --sources and --references\n"
-    ) in nmt("evaluate", bundle).err
+    )
+    nmt.refuses(text, "evaluate", bundle)
     assert nmt("evaluate", bundle, "--data", elsewhere, "--metric", "chrF").status == 0
 
 
@@ -202,9 +196,8 @@ def test_an_unpacked_bundle_is_a_run_that_cannot_resume(
 
 
 def test_wrong_calls(nmt: Run, trained: Path, bundle: Path, tmp_path: Path) -> None:
-    beam = nmt("translate", "--run", bundle, "--set", "decoding.beam=0", "Hello.").err
     text = "toy.nmt/config.yaml with --set decoding.beam=0: decoding.beam: must be at least 1"
-    assert text in beam
+    nmt.refuses(text, "translate", "--run", bundle, "--set", "decoding.beam=0", "Hello.")
     damaged = shutil.copytree(trained, tmp_path / "damaged")
     (damaged / "tgt.vocab.txt").unlink()
     for words, text in {
@@ -213,5 +206,5 @@ def test_wrong_calls(nmt: Run, trained: Path, bundle: Path, tmp_path: Path) -> N
         (trained, "-o", tmp_path / "none" / "x.nmt"): "No such file or directory",
         (damaged,): "tgt.vocab.txt",
     }.items():
-        assert text in nmt("share", "bundle", *words).err
+        nmt.refuses(text, "share", "bundle", *words)
     assert not (tmp_path / "damaged.nmt").exists()

@@ -50,19 +50,18 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 
 @pytest.fixture
 def pushed(nmt: Run, hub: Hub, trained: Path) -> Repository:
-    result = nmt("share", "push", trained, "me/toy", "--license", "cc-by-2.0")
+    printed = nmt.prints("share", "push", trained, "me/toy", "--license", "cc-by-2.0")
     repository = hub.repositories["me/toy"]
     address = f"{hub.address}/me/toy/commit/{repository.commits[-1][0]}"
-    expected = (0, f"{address}: {trained}, {CHECKPOINT}\n", "")
-    assert (result.status, result.out, result.err) == expected
+    assert printed == f"{address}: {trained}, {CHECKPOINT}\n"
     return repository
 
 
 def test_there_and_back(nmt: Run, hub: Hub, pushed: Repository, trained: Path) -> None:
     expected = nmt("translate", "--run", trained, "--json", *SENTENCES).out
-    result, commit = nmt("share", "pull", "me/toy"), pushed.commits[-1][0]
+    commit = pushed.commits[-1][0]
     text = f"runs/toy: me/toy at {commit[:12]}, {CHECKPOINT}\n"
-    assert (result.status, result.out, result.err) == (0, text, "")
+    assert nmt.prints("share", "pull", "me/toy") == text
     for choice in (["--run", "runs/toy"], []):  # the newest run
         assert nmt("translate", *choice, "--json", *SENTENCES).out == expected
     names = {name.partition("/")[0] for name in pushed.files}
@@ -76,8 +75,7 @@ def test_there_and_back(nmt: Run, hub: Hub, pushed: Repository, trained: Path) -
     facts = json.loads(nmt("runs", "show", "runs/toy", "--json").out)
     metric = facts["evaluations"][0]["scores"][0]["metric"]
     assert (facts["state"], metric) == ("weights only", "BLEU")
-    again = nmt("share", "push", "runs/toy", "me/copy")
-    assert (again.status, again.err) == (0, "")
+    nmt.prints("share", "push", "runs/toy", "me/copy")
     assert hub.repositories["me/copy"].files["README.md"] == pushed.files["README.md"]
 
 
@@ -137,7 +135,7 @@ def test_a_second_push_replaces_the_files(
     (run / "lexicon.tsv").unlink()
     (run / "README.md").write_text("---\nlanguage: [en, de]\n---\nMy card.\n")
     text = "its README.md is the card; write the license there"
-    assert text in nmt("share", "push", run, "me/toy", "--license", "mit").err
+    nmt.refuses(text, "share", "push", run, "me/toy", "--license", "mit")
     assert nmt("share", "push", run, "me/toy").status == 0
     assert "lexicon.tsv" not in pushed.files
     assert pushed.files["README.md"].endswith(b"My card.\n")
@@ -156,10 +154,8 @@ def info(repository: Repository, **values: Any) -> bytes:
 
 def refused(nmt: Run, text: str, repository: str = "me/toy") -> None:
     """The error is one line with this text, and nothing is left."""
-    result = nmt("share", "pull", repository)
-    assert (result.status, result.out, [*Path("runs").glob("*")]) == (1, "", [])
-    assert text in result.err
-    assert result.err.splitlines()[-1].startswith("nmt: ")
+    nmt.refuses(text, "share", "pull", repository)
+    assert not [*Path("runs").glob("*")]
 
 
 def test_damaged_repositories_are_refused(nmt: Run, hub: Hub, pushed: Repository) -> None:
@@ -214,22 +210,22 @@ def test_wrong_names_and_tokens(
     Path("full").mkdir()
     Path("full/file").touch()
     text = "nmt: full: exists; choose another folder with -o, or delete it\n"
-    assert nmt("share", "pull", "me/toy", "-o", "full").err == text
+    nmt.refuses(text, "share", "pull", "me/toy", "-o", "full")
     hub.repositories["me/other"] = other = Repository()
     other.commit({"pytorch_model.bin": b"dog"})
     for words, text in {
         ("me/other",): "me/other: holds something else than a model of nmt (pytorch_model.bin)",
         ("me/toy", "--private"): "me/toy: exists and is public; leave out --private",
     }.items():
-        assert text in nmt("share", "push", trained, *words).err
+        nmt.refuses(text, "share", "push", trained, *words)
     pushed.private = True
     monkeypatch.setenv("HF_TOKEN", "hf_wrong")
     refused(nmt, advice)
     text = f"nmt: me/new: Invalid credentials in Authorization header; {advice}\n"
-    assert nmt("share", "push", trained, "me/new").err == text
+    nmt.refuses(text, "share", "push", trained, "me/new")
     damaged = shutil.copytree(trained, tmp_path / "damaged")
     (damaged / "tgt.vocab.txt").unlink()
-    assert "tgt.vocab.txt" in nmt("share", "push", damaged, "me/new").err
+    nmt.refuses("tgt.vocab.txt", "share", "push", damaged, "me/new")
     assert "me/new" not in hub.repositories
 
 
