@@ -4,9 +4,12 @@ every name and link exists.
 
 import os
 import re
+import subprocess
+import sys
 import tomllib
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -183,3 +186,88 @@ def test_figures_of_the_readme_are_those_of_the_docs() -> None:
 def test_the_sample_is_the_one_that_the_scores_are_of() -> None:
     digest = "8840071b671fa96364bbce56b48691d0692be31d51d564119920c9e706e7a36c"
     assert sha256_of(ROOT / "data/sample/sample.tsv") == digest
+
+
+# The notebook: its committed outputs are small and clean. After a change of it,
+# `jupyter execute --inplace docs/notebook.ipynb` writes them again.
+
+
+PATH = ROOT / "docs" / "notebook.ipynb"
+MAX_LENGTH = 500_000
+NUMBER = re.compile(r"\d+\.\d+")
+
+
+def code_of(notebook: Any) -> list[Any]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def printed(cell: Any) -> str:
+    return "".join(each.text for each in cell.outputs if each.output_type == "stream")
+
+
+def read_notebook() -> Any:
+    nbformat = pytest.importorskip("nbformat", reason="needs nbclient")
+    found = nbformat.read(PATH, as_version=4)
+    nbformat.validate(found)
+    return found
+
+
+def test_the_notebook_is_small_and_executed() -> None:
+    notebook = read_notebook()
+    text, code = PATH.read_text(encoding="utf-8"), code_of(notebook)
+    assert len(text) < MAX_LENGTH
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    assert all(kind in text for kind in ('"stdout"', '"image/png"', '"text/html"'))
+    assert "".join(map(printed, code)).count("the same: ") >= 10  # equations that hold
+    assert '"stderr"' not in text
+    # Nothing tells of the machine.
+    assert re.findall(r"/(?:tmp|home|root|work)\b|\"execution\":", text) == []
+
+
+@pytest.mark.slow
+def test_executing_the_notebook_again_gives_the_same_numbers(tmp_path: Path) -> None:
+    """Training rounds differently on other processors, so numbers are compared with a tolerance."""
+    client = pytest.importorskip("nbclient").NotebookClient
+    pytest.importorskip("ipykernel")
+    notebook, again = read_notebook(), read_notebook()
+    client(again, timeout=1800, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    for before, now in zip(code_of(notebook), code_of(again), strict=True):
+        assert NUMBER.sub("#", printed(now)) == NUMBER.sub("#", printed(before))
+        numbers = [list(map(float, NUMBER.findall(printed(cell)))) for cell in (now, before)]
+        assert numbers[0] == pytest.approx(numbers[1], rel=0.1, abs=0.05)
+
+
+# The built documentation
+
+LOADED = re.compile(
+    r"<(?:script|img|iframe)[^>]* src=\"(?:https?:)?//|<link[^>]* href=\"(?:https?:)?//"
+    r"|(?:url\(|@import )[\"']?(?:https?:)?//"
+)
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The pages and styles, built strictly: a missing page or anchor is an error."""
+    pytest.importorskip("mkdocs", reason="needs pip install -e '.[docs]'")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-f", ".mkdocs.yml"]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    subprocess.run([*command, "-d", str(folder)], cwd=ROOT, env=environment, check=True)
+    files = [path for path in folder.rglob("*") if path.suffix in (".html", ".css")]
+    return {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in files}
+
+
+@pytest.mark.slow
+def test_pages_load_nothing_from_the_network(pages: dict[str, str]) -> None:
+    assert [name for name, text in pages.items() if LOADED.search(text)] == []
+
+
+@pytest.mark.slow
+def test_pages_are_complete(pages: dict[str, str]) -> None:
+    """Equations are MathML, an option stays on one line, and a linked configuration has a page."""
+    equations = pages["models.html"]
+    assert equations.count("<math") > 50
+    assert not re.search(r"arithmatex|\$\$|\\(?:frac|sum|mathrm|top)\b", equations)
+    assert '<code class="option">--resume</code>' in pages["tutorial.html"]
+    assert 'href="files/configs/tatoeba.yaml.html"' in pages["recipes.html"]
+    assert "bidirectional" in pages["files/configs/tatoeba.yaml.html"]

@@ -1,4 +1,4 @@
-"""The configuration: what is accepted, its defaults and its descriptions."""
+"""The configuration: what is accepted, its defaults, its descriptions, and the tables of parts."""
 
 from pathlib import Path
 from typing import Literal, get_args, get_origin
@@ -6,8 +6,11 @@ from typing import Literal, get_args, get_origin
 import pytest
 from pydantic import BaseModel
 
+from nmt.cli import all_commands
+from nmt.config import parts
 from nmt.config.load import config_from_dict
 from nmt.config.section import Section
+from nmt.plugins import Part, extras, import_object
 from tests.config.examples import MINIMAL, SECTIONS, values_with
 
 
@@ -40,3 +43,28 @@ def test_every_section_is_strict_and_describes_every_key_and_choice(
         for kind in (field.annotation, *get_args(field.annotation)):
             if get_origin(kind) is Literal:
                 assert all(choice in field.description for choice in get_args(kind))
+
+
+# Every row of every table names something that exists
+
+TABLES = [table for table in vars(parts).values() if isinstance(table, dict)]
+ROWS = [row for table in TABLES for row in table.values() if isinstance(row, Part)]
+PLACES = [row.place for row in ROWS if row.place]
+PLACES += [row.place for row in all_commands().values() if row.place]
+FIELDS = ("rules", "wrap", "rank", "memory", "archive", "listener")
+PLACES += [place for extra in extras().values() for place in extra.keys.values()]
+PLACES += [place for extra in extras().values() for place in extra.files.values()]
+PLACES += [
+    place for extra in extras().values() for name in FIELDS if (place := getattr(extra, name))
+]
+
+
+@pytest.mark.parametrize("place", dict.fromkeys(PLACES))
+def test_a_place_exists(place: str) -> None:
+    assert callable(import_object(place))
+
+
+def test_choices_in_words() -> None:
+    rows = {"a": Part("x:y", sized=True), "b": Part("x:y"), "c": Part("x:y", sized=True)}
+    assert parts.choices(rows) == "a, b or c"
+    assert parts.choices(parts.having(rows, "sized")) == "a or c"
