@@ -38,6 +38,7 @@ ROWS = [
 ]
 MISSING_DEVICE = "cuda" if sys.platform == "darwin" else "mps"
 LINES = "data.source={format: lines, files: {en: en.txt, de: de.txt}}"
+TABLE = "format: tsv, path: pairs.tsv, columns: {en: 1, de: 2}"
 DEV = [
     f"data.{name}={{format: tsv, path: {name}.tsv, columns: {{en: 1, de: 2}}}}"
     for name in ("dev", "test")
@@ -299,6 +300,11 @@ DATA = [
             lambda: Path("x.gz").write_bytes(gzip.compress(Path("pairs.tsv").read_bytes())),
             lambda: cut("x.gz"),
         ),
+    ),
+    case(
+        "data.sources.b.share: none of its pairs is left for training; remove the source",
+        "data.source={}",
+        f"data.sources={{a: {{{TABLE}}}, b: {{{TABLE}, share: 0.1}}}}",
     ),
     case("but the configuration expects abc", "data.source.sha256=abc"),
     case("ftp://x/y does not begin with http", "data.source={url: 'ftp://x/y'}"),

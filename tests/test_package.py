@@ -165,15 +165,12 @@ def test_events_of_a_training(
                 raise StopTraining
 
         nmt.train(config, folder=parts, resume=True, device="cpu", quiet=True, listen=listen)
-        assert (
-            json.loads((parts / "checkpoints" / "last.json").read_text(encoding="utf-8"))["step"]
-            == stop
-        )
+        last = json.loads((parts / "checkpoints" / "last.json").read_text(encoding="utf-8"))
+        assert last["step"] == stop
     nmt.train(config, folder=parts, resume=True, device="cpu", quiet=True)
     assert weights(parts, 6) == weights(whole, 6) != {}
-    assert (
-        journal(parts)[:-1] == journal(whole)[:-1]
-    )  # the last is the choice among the kept checkpoints
+    # The last is the choice among the kept checkpoints.
+    assert journal(parts)[:-1] == journal(whole)[:-1]
     events.clear()
     nmt.train(config, folder=parts, resume=True, quiet=True, listen=events.append)
     assert [*map(type, events)] == [EndEvent]

@@ -1,12 +1,9 @@
 """The seams are true: one part of each kind, from outside of the package, in the four commands."""
 
-import ast
 import json
 import os
-import re
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -66,25 +63,6 @@ def test_the_parts_take_part_in_all_commands(tmp_path: Path) -> None:
     assert "BLEU" in scores
     assert "greet" in listing
     assert greeting == "hello you\n"
-
-
-def test_each_part_is_one_class_or_function_and_one_row() -> None:
-    def parse(name: str) -> ast.Module:
-        return ast.parse((OUTSIDE / f"{name}.py").read_text(encoding="utf-8"))
-
-    defined = {
-        node.name
-        for name in ("my_parts", "my_text")
-        for node in parse(name).body
-        if isinstance(node, ast.ClassDef | ast.FunctionDef)
-    }
-    texts = [node.value for node in ast.walk(parse("my_extra")) if isinstance(node, ast.Constant)]
-    rows = Counter(
-        text.partition(":")[2] for text in map(str, texts) if re.match("my_(parts|text):", text)
-    )
-    assert set(rows.values()) == {1}
-    # What no row names: what a named one is made of.
-    assert defined == {*rows, "StanzaSource", "Shortest", "by_length"}
 
 
 def test_a_module_without_rows_is_one_line() -> None:

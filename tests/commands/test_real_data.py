@@ -1,8 +1,7 @@
-"""Prepares the real data sets and checks the splits independently of the splitter. Skipped where
-the data is missing.
+"""Prepares real data and checks the splits independently of the splitter. Skipped where the data is
+missing.
 """
 
-import gzip
 from pathlib import Path
 
 import pytest
@@ -65,30 +64,3 @@ def test_tatoeba_shares_no_sentence_between_its_splits(tatoeba: Config) -> None:
         assert not train & dev
         assert not train & test
         assert not dev & test
-
-
-def test_multi30k_keeps_its_own_splits(root: Path, shared_data: Path, tmp_path: Path) -> None:
-    data = shared_data / "multi30k"
-    names = {"source": "train", "dev": "val", "test": "test_2016_flickr"}
-    sets = [
-        f"data.{role}.files.{language}={data / f'{name}.{language}.gz'}"
-        for role, name in names.items()
-        for language in ("en", "de")
-    ]
-    manifest = prepare.run(
-        load_config(root / "configs" / "multi30k.yaml", sets), tmp_path / "prepared", progress=False
-    )
-    assert manifest["counts"]["read"] == 29_000
-    for split, name in (("dev", "val"), ("test", "test_2016_flickr")):
-        for side, language in (("src", "en"), ("tgt", "de")):
-            raw = (
-                gzip.decompress((data / f"{name}.{language}.gz").read_bytes())
-                .decode("utf-8")
-                .splitlines()
-            )
-            assert read_sentences(tmp_path / "prepared", split, side) == [
-                " ".join(line.split()) for line in raw
-            ]
-    assert (
-        sum(shared for both in manifest["overlap"].values() for shared in both.values()) > 0
-    )  # the report says so

@@ -46,11 +46,11 @@ def test_a_run_without_its_manifest_says_so(nmt: Run, folder: Path, run: Path, d
         f"it identifies the training data of the run; if that data is {folder / 'prepared'}, "
         "copy the file from there"
     )
-    expected = f"nmt: {manifest}: missing or damaged; {hint}\n"
-    result = nmt("train", "-c", run / "config.yaml", "-o", run, "--resume")
-    assert (result.status, result.err) == (1, expected)
+    text = f"nmt: {manifest}: missing or damaged; {hint}\n"
+    nmt.refuses(text, "train", "-c", run / "config.yaml", "-o", run, "--resume")
     if damage == "gone":
-        assert nmt("evaluate", run).err == nmt("lexicon", run).err == expected
+        nmt.refuses(text, "evaluate", run)
+        nmt.refuses(text, "lexicon", run)
         assert nmt("translate", "--run", run, "The dog sees the tree.").status == 0
         shutil.copy(folder / "prepared" / "manifest.json", manifest)
         assert nmt("lexicon", run, "--pairs", 5).status == 0
@@ -92,10 +92,8 @@ def test_a_folder_that_cannot_be_made_is_not_in_use(
 ) -> None:
     (tmp_path / "file").touch()
     new = Path(parent.format(tmp_path=tmp_path)) / "run"
-    result = nmt("train", "-c", folder / "run" / "config.yaml", "-o", new)
-    assert result.status == 1
-    assert result.err.startswith(f"nmt: {new}: cannot be written (")
-    assert result.err.endswith("; choose another folder\n")
+    for text in (f"nmt: {new}: cannot be written (", "; choose another folder\n"):
+        nmt.refuses(text, "train", "-c", folder / "run" / "config.yaml", "-o", new)
 
 
 def test_training_resumes_after_its_data_moved(
@@ -113,8 +111,8 @@ def test_training_resumes_after_its_data_moved(
     assert (run / "checkpoints" / "step-00000062").is_dir()
     toy.write_table(tmp_path / "moved.tsv", toy.sentence_pairs()[:-1])
     assert nmt("prepare", "-c", path, "--overwrite", "-q").status == 0
-    refused = nmt("train", "-c", path, "-o", run, "--resume")
-    assert f"{tmp_path / 'elsewhere'}: is not the data that {run} was trained on" in refused.err
+    text = f"{tmp_path / 'elsewhere'}: is not the data that {run} was trained on"
+    nmt.refuses(text, "train", "-c", path, "-o", run, "--resume")
 
 
 def test_a_run_finds_what_its_training_named_from_another_folder(
@@ -179,9 +177,8 @@ def test_a_run_that_is_replaced_while_it_is_loaded(
 
     for words in (("translate", "--run", run, "A dog."), ("export", run, "-o", tmp_path / "new")):
         monkeypatch.setattr(load, "load_weights", load_and_replace)
-        result = nmt(*words)
-        line = f"nmt: {changed}: was changed while the run was loaded; repeat the command\n"
-        assert (result.status, result.out, result.err) == (1, "", line)
+        text = f"nmt: {changed}: was changed while the run was loaded; repeat the command\n"
+        nmt.refuses(text, *words)
         monkeypatch.undo()
         changed.unlink() if name == "lexicon.tsv" else None
     assert not (tmp_path / "new").exists()

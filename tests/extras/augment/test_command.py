@@ -53,14 +53,15 @@ class Setting:
     """Prepared data of both directions with the same split, and a run for each."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        pairs = sentence_pairs()
+        self.folder, pairs = folder, sentence_pairs()
         self.table = write_table(
             folder / "pairs.tsv", pairs[:100] + pairs[294:394]
         )  # most sources occur twice
         self.en_de, self.forward = self.train("en-de", {"direction": "en-de"})
         split = {"dev": 10, "test": 20, "direction": "en-de"}
         self.de_en, self.backward = self.train("de-en", {"direction": "de-en", "split": split})
+        self.yaml = folder / "toy.yaml"
+        self.yaml.write_text(json.dumps(self.config("en-de", {}).to_dict()), encoding="utf-8")
 
     def config(self, name: str, data: dict[str, Any], **sections: Any) -> Config:
         data = {"split": {"dev": 10, "test": 20}, "prepared": str(self.folder / name), **data}
@@ -122,11 +123,9 @@ def test_synthetic_pairs_are_added_and_accounted_for(setting: Setting, tmp_path:
 
 def test_train_tune_and_evaluate_use_it(setting: Setting, tmp_path: Path, nmt: Run) -> None:
     runs = ("--forward", setting.forward, "--backward", setting.backward)
-    result = nmt("augment", setting.en_de, "-o", tmp_path / "more", *runs)
-    assert (result.status, result.err) == (0, "")
-    assert f"written to          {tmp_path / 'more'}" in result.out
-    config = tmp_path / "toy.yaml"
-    config.write_text(json.dumps(setting.config("en-de", {}).to_dict()), encoding="utf-8")
+    printed = nmt.prints("augment", setting.en_de, "-o", tmp_path / "more", *runs)
+    assert f"written to          {tmp_path / 'more'}" in printed
+    config = setting.yaml
     more = ["--set", f"data.prepared={tmp_path / 'more'}", "--set", "training.max_steps=2"]
     assert nmt("train", "-c", config, "-o", tmp_path / "a", "-q", *more).status == 0
     assert json.loads((tmp_path / "a" / "manifest.json").read_bytes())["augmentation"]
@@ -138,17 +137,13 @@ def test_train_tune_and_evaluate_use_it(setting: Setting, tmp_path: Path, nmt: R
     assert load_pairs(tmp_path / "a" / "neighbors.tsv") == [
         *dict.fromkeys(PreparedData.load(setting.en_de).pairs())
     ]
-    assert (
-        setting.augment(tmp_path / "again", forward=[tmp_path / "b"])["splits"]["train"]["pairs"]
-        > 170
-    )
+    again = setting.augment(tmp_path / "again", forward=[tmp_path / "b"])
+    assert again["splits"]["train"]["pairs"] > 170
     shutil.rmtree(tmp_path / "a")
     with pytest.raises(DataError, match=r"b: starts from .*a, which is missing; its training data"):
         setting.augment(tmp_path / "new", forward=[tmp_path / "b"])
-    result = nmt("prepare", "-c", config, "--set", f"data.prepared={tmp_path / 'more'}")
-    assert (
-        "contains other prepared data (its training data is augmented); --overwrite" in result.err
-    )
+    text = "contains other prepared data (its training data is augmented); --overwrite"
+    nmt.refuses(text, "prepare", "-c", config, "--set", f"data.prepared={tmp_path / 'more'}")
 
 
 def test_a_second_call_has_nothing_to_do(
@@ -327,19 +322,14 @@ def test_a_student_learns_the_soft_targets_of_its_teachers(
     """Before training, the loss is 4.5. Stopped and resumed, a student has the same weights."""
     other = shutil.copytree(setting.forward, tmp_path / "copy")
     command = ("augment", setting.en_de, "-o", tmp_path / "soft", "--teacher", setting.forward)
-    result = nmt(*command, "--teacher", other)
-    assert (result.status, result.err) == (0, "")
     text = f"soft targets        {setting.forward} + {other}\ntrain               170 pairs"
-    assert text in result.out
+    assert text in nmt.prints(*command, "--teacher", other)
     teachers = load_manifest(tmp_path / "soft")["augmentation"]["teachers"]
     assert [teacher["run"] for teacher in teachers] == [str(setting.forward), str(other)]
-    again = nmt(*command, "--teacher", other)
-    assert f"already written     {tmp_path / 'soft'}" in again.out
-    assert "soft: contains other prepared data; --overwrite replaces it" in nmt(*command).err
+    assert f"already written     {tmp_path / 'soft'}" in nmt(*command, "--teacher", other).out
+    nmt.refuses("soft: contains other prepared data; --overwrite replaces it", *command)
     assert nmt("runs", "check", tmp_path / "soft").status == 0
-    config = tmp_path / "toy.yaml"
-    config.write_text(json.dumps(setting.config("en-de", {}).to_dict()), encoding="utf-8")
-    train = ["train", "-c", config, "-q", "--set", "training.distillation=1"]
+    train = ["train", "-c", setting.yaml, "-q", "--set", "training.distillation=1"]
     train += ["--set", "training.learning_rate.schedule=constant", "--set"]
     soft, part = f"data.prepared={tmp_path / 'soft'}", ["-o", tmp_path / "part"]
     assert nmt(*train, soft, "-o", tmp_path / "student").status == 0
@@ -356,12 +346,9 @@ def test_a_student_learns_the_soft_targets_of_its_teachers(
         for run in (tmp_path / "student", setting.forward)
     )
     assert student < teacher + 1 < 3
-    refused = nmt(*train, f"data.prepared={setting.en_de}", "-o", tmp_path / "none")
-    assert refused.status == 1
-    assert refused.err.startswith(
-        f"nmt: training.distillation: {setting.en_de} has no soft targets; write a folder that "
-        "has them"
-    )
+    text = "has no soft targets; write a folder that has them"
+    none = (*train, f"data.prepared={setting.en_de}", "-o", tmp_path / "none")
+    nmt.refuses(f"nmt: training.distillation: {setting.en_de} {text}", *none)
     assert not (tmp_path / "none").exists()
 
 
@@ -431,12 +418,8 @@ def test_wrong_runs_are_refused_in_one_line(setting: Setting, tmp_path: Path) ->
         with pytest.raises(error) as caught:
             setting.augment(tmp_path / "more", **options)
         assert message in str(caught.value)
-    assert (
-        setting.augment(tmp_path / "more", forward=[other_words], backward=())["splits"]["train"][
-            "pairs"
-        ]
-        >= 170
-    )
+    more = setting.augment(tmp_path / "more", forward=[other_words], backward=())
+    assert more["splits"]["train"]["pairs"] >= 170
     with pytest.raises(DataError, match="no prepared data here"):
         augment.run(AugmentOptions(tmp_path / "none", tmp_path / "more", [setting.forward]))
 
@@ -459,6 +442,4 @@ def test_wrong_runs_are_refused_in_one_line(setting: Setting, tmp_path: Path) ->
 def test_options_that_do_not_go_together_are_usage_errors(
     options: list[str], message: str, nmt: Run
 ) -> None:
-    result = nmt("augment", "p", "-o", "o", *options)
-    assert result.status == 2
-    assert message in " ".join(result.err.split())
+    nmt.refuses(message, "augment", "p", "-o", "o", *options, status=2)

@@ -45,10 +45,8 @@ def prepared_pairs(config: Path, *overrides: str) -> int:
 
 
 def test_the_sample(nmt: Run, here: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    result = nmt("init", "first")
-    assert (result.status, result.err) == (0, "")
     found = "data        the sample that comes with nmt: 6,000 English-German pairs"
-    assert result.out.startswith(found)
+    assert nmt.prints("init", "first").startswith(found)
     assert sorted(os.listdir("first")) == ["sample.tsv", "sample.yaml", "schema.json"]
     schema = json.loads(Path("first/schema.json").read_text(encoding="utf-8"))
     assert schema["title"] == "Configuration of nmt"
@@ -127,12 +125,10 @@ def test_two_files(nmt: Run, here: Path) -> None:
 def test_each_format_that_prepare_reads(nmt: Run, here: Path, kind: str) -> None:
     name = "pairs.zip" if kind == "zip" else "unnamed"  # the content says the other formats
     Path(name).write_bytes(FORMATS[kind](toy.sentence_pairs()))
-    result = nmt("init", "x", "--data", name)
-    assert (result.status, result.err) == (0, "")
+    assert "588 pairs" in nmt.prints("init", "x", "--data", name)
     data = load_config(Path("x/x.yaml")).data
     names = {"json": "jsonl", "zip": "lines"}
     assert (data.source.format, data.direction) == (names.get(kind, kind), "en-de")
-    assert "588 pairs" in result.out
 
 
 def test_sizes_grow_with_the_data_up_to_the_recommended_model(
@@ -191,9 +187,9 @@ def test_nothing_is_replaced(nmt: Run, here: Path) -> None:
     assert nmt("init", "x").status == 0
     Path("x/sample.tsv").write_text("mine\n")
     text = "nmt: x/sample.yaml: exists already, nothing was changed; name another folder\n"
-    assert nmt("init", "x").err == text
+    nmt.refuses(text, "init", "x")
     assert Path("x/sample.tsv").read_text() == "mine\n"
-    assert nmt("init", "x/sample.tsv").err == "nmt: x/sample.tsv: is a file; name a folder\n"
+    nmt.refuses("nmt: x/sample.tsv: is a file; name a folder\n", "init", "x/sample.tsv")
 
 
 @pytest.mark.parametrize(
@@ -230,9 +226,7 @@ def test_errors_write_nothing(nmt: Run, here: Path, words: list[str], text: str)
     toy.write_table(here / "few.tsv", [(f"Yes {i}.", f"Ja {i}.") for i in "abc"])
     toy.write_table(here / "unlike.tsv", [(f"Yes {i}{' so' * 99}.", f"Ja {i}.") for i in "abc"])
     toy.write_table(here / "unclear.tsv", [(f"Xqz {i}.", f"Zzp {i}.") for i in range(300)])
-    result = nmt("init", "x", *words)
-    assert (result.status, result.out) == (1, "")
-    assert text in result.err
+    nmt.refuses(text, "init", "x", *words)
     assert not Path("x").exists()
 
 
@@ -256,9 +250,10 @@ def test_fine_tuning(nmt: Run, here: Path, run: Path) -> None:
     assert manifest["counts"]["sources"]["memory"]["kept"] == 200
     words = ("-c", "x/x.yaml", "-q", "--set", "training.max_steps=2")
     assert nmt("train", *words, "--set", "training.validate_every=2").status == 0
-    other = nmt("init", "y", "--data", "pairs.tsv", "--from", run, "--direction", "en-fr")
-    assert "translates en-de, so it cannot be fine-tuned for en-fr" in other.err
-    assert "no run here" in nmt("init", "y", "--data", "pairs.tsv", "--from", here).err
+    other = ("init", "y", "--data", "pairs.tsv", "--from")
+    text = "translates en-de, so it cannot be fine-tuned for en-fr"
+    nmt.refuses(text, *other, run, "--direction", "en-fr")
+    nmt.refuses("no run here", *other, here)
 
 
 def test_the_data_of_the_run_is_gone(nmt: Run, here: Path, run: Path) -> None:
