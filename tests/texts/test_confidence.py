@@ -69,8 +69,8 @@ def test_confidence_of_a_translation() -> None:
 def test_training_ends_with_it_and_json_has_it(calibrated: Path, nmt: Run) -> None:
     record = json.loads((calibrated / "confidence.json").read_text(encoding="utf-8"))
     assert record["sentences"] == 220
-    result = nmt("translate", "--json", "--run", calibrated, SENTENCE)
-    assert 0 <= json.loads(result.out)["confidence"] <= 1
+    printed = nmt("translate", "--json", "--run", calibrated, SENTENCE).out
+    assert 0 <= json.loads(printed)["confidence"] <= 1
 
 
 def test_a_finished_run_is_not_calibrated_again(own: Path, nmt: Run) -> None:
@@ -82,41 +82,35 @@ def test_a_finished_run_is_not_calibrated_again(own: Path, nmt: Run) -> None:
 def test_runs_calibrate(own: Path, nmt: Run) -> None:
     before = (own / "confidence.json").read_bytes()
     (own / "confidence.json").unlink()
-    result = nmt("runs", "calibrate", own)
-    assert result.status == 0
-    assert "220 sentences" in result.out
-    assert "ECE" in result.out
+    printed = nmt.prints("runs", "calibrate", own)
+    assert "220 sentences" in printed
+    assert "ECE" in printed
     assert (own / "confidence.json").read_bytes() == before
 
 
 def test_too_few_dev_pairs(run: Path, nmt: Run) -> None:
     assert not (run / "confidence.json").exists()
-    result = nmt("runs", "calibrate", run)
-    assert result.status == 1
-    assert result.err.strip().endswith("has 20 dev pairs; a confidence needs at least 200")
-    assert len(result.err.splitlines()) == 1
+    text = "has 20 dev pairs; a confidence needs at least 200\n"
+    nmt.refuses(text, "runs", "calibrate", run)
+    text = "run `nmt runs calibrate RUN` first\n"
+    nmt.refuses(text, "translate", "--run", run, "--least-confidence", "0.5", SENTENCE)
 
 
-def test_one_of_another_checkpoint_is_not_used(own: Path, nmt: Run) -> None:
+def test_one_of_another_checkpoint_or_method_is_not_used(own: Path, nmt: Run) -> None:
+    command = ("translate", "--json", "--run", own, SENTENCE)
+    sampled = nmt(*command, "--set", "decoding.method=sampling").out
     record = json.loads((own / "confidence.json").read_text(encoding="utf-8"))
     del record["checksum"]
     (own / "confidence.json").write_text(json.dumps({**record, "checkpoint": "step-00000009"}))
-    result = nmt("translate", "--json", "--run", own, SENTENCE)
-    assert "confidence" not in json.loads(result.out)
-
-
-def test_samples_need_their_own(calibrated: Path, nmt: Run) -> None:
-    method = ("--set", "decoding.method=sampling")
-    result = nmt("translate", "--json", "--run", calibrated, *method, SENTENCE)
-    assert "confidence" not in json.loads(result.out)
+    for printed in (sampled, nmt(*command).out):
+        assert "confidence" not in json.loads(printed)
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"constant": 1e999, "features": {}}'])
 def test_damaged(own: Path, nmt: Run, content: str) -> None:
     (own / "confidence.json").write_text(content, encoding="utf-8")
-    result = nmt("translate", "--run", own, SENTENCE)
-    assert result.status == 1
-    assert "confidence.json: damaged; `nmt runs calibrate" in result.err
+    text = "confidence.json: damaged; `nmt runs calibrate"
+    nmt.refuses(text, "translate", "--run", own, SENTENCE)
     assert "confidence.json" in nmt("runs", "check", own).err
     assert nmt("runs", "calibrate", own).status == 0
     assert nmt("translate", "--run", own, SENTENCE).status == 0
@@ -148,13 +142,6 @@ def test_least_confidence_marks_lines(own: Path, nmt: Run) -> None:
     assert "the confidence is below 0.6" in rows[1]["warnings"][-1]
     confidences = [each["confidence"] for each in rows[3]["sentences"]]
     assert confidences[0] == rows[0]["confidence"] > confidences[1] == rows[3]["confidence"]
-
-
-def test_least_confidence_needs_a_calibrated_run(run: Path, nmt: Run) -> None:
-    result = nmt("translate", "--run", run, "--least-confidence", "0.5", SENTENCE)
-    assert result.status == 1
-    assert result.err.splitlines()[-1].endswith("run `nmt runs calibrate RUN` first")
-    assert result.out == ""
 
 
 def test_the_confidence_of_a_text_is_the_lowest_of_its_sentences() -> None:

@@ -204,6 +204,32 @@ def test_sentences_without_terms_are_translated_as_ever(translator: Translator) 
 
 
 @pytest.mark.parametrize(
+    ("terms", "protected", "texts", "expected"),
+    [
+        # The first word keeps its capital.
+        (
+            {"the dog": "mein Haustier"},
+            [],
+            TEXTS[:2],
+            ["Mein Haustier sieht den König.", "Der Mann kennt mein Haustier."],
+        ),
+        ({"dog": NEW}, [], ["The dog sees the dog."], [f"Der {NEW} sieht den {NEW}."]),
+        # Protected words stay.
+        ({"dog": NEW, "king": "Kaiser"}, ["dog", "König"], TEXTS[:1], PLAIN[:1]),
+        ({"the dog": NEW, "dog sees": NEW, "dog-sees": NEW}, ["dog"], TEXTS[:1], PLAIN[:1]),
+    ],
+)
+def test_terms_take_the_place_of_words(
+    unbiased: Translator,
+    terms: Mapping[str, str],
+    protected: list[str],
+    texts: list[str],
+    expected: list[str],
+) -> None:
+    assert texts_of(translate(Glossary.of(terms), unbiased, texts, 1, protected)) == expected
+
+
+@pytest.mark.parametrize(
     ("terms", "expected"),
     [
         ({"dog": "Baum"}, ["Der Baum sieht den König.", "Der Mann kennt den Baum."]),
@@ -213,9 +239,12 @@ def test_sentences_without_terms_are_translated_as_ever(translator: Translator) 
         ),
     ],
 )
+@pytest.mark.parametrize("n_models", [1, 2])
 def test_the_lexical_bias_brings_known_words(
-    translator: Translator, terms: Mapping[str, str], expected: list[str]
+    translator: Translator, n_models: int, terms: Mapping[str, str], expected: list[str]
 ) -> None:
+    if n_models > 1:
+        translator = with_model(translator, Ensemble([translator.model] * n_models))
     results = translate(Glossary.of(terms), translator, TEXTS[:2], 1)
     assert texts_of(results) == expected
     assert [best[0].replaced for best in results] == [(), ()]
@@ -238,36 +267,11 @@ def test_other_words_take_the_place_of_the_aligned_ones(translator: Translator) 
     assert third[0].text == PLAIN[2]
 
 
-def test_the_first_word_keeps_its_capital(unbiased: Translator) -> None:
-    glossary = Glossary.of({"the dog": "mein Haustier"})
-    assert texts_of(translate(glossary, unbiased, TEXTS[:2], 1)) == [
-        "Mein Haustier sieht den König.",
-        "Der Mann kennt mein Haustier.",
-    ]
-
-
-def test_a_term_that_occurs_twice(unbiased: Translator) -> None:
-    glossary = Glossary.of({"dog": NEW})
-    assert texts_of(translate(glossary, unbiased, ["The dog sees the dog."], 1)) == [
-        f"Der {NEW} sieht den {NEW}."
-    ]
-
-
 def test_every_translation_of_an_n_best_list_has_the_term(translator: Translator) -> None:
     for term in ("Baum", NEW):
         (best,) = translate(Glossary.of({"dog": term}), translator, TEXTS[:1], 3)
         assert 1 < len(best) <= 3
         assert all(term in each.text for each in best)
-
-
-def test_protected_words_stay(unbiased: Translator) -> None:
-    glossary = Glossary.of({"dog": NEW, "king": "Kaiser"})
-    results = translate(glossary, unbiased, TEXTS[:1], 1, ["dog", "König"])
-    assert "Der Hund" in results[0][0].text
-    assert "König" in results[0][0].text
-    phrases = Glossary.of({"the dog": NEW, "dog sees": NEW, "dog-sees": NEW})
-    results = translate(phrases, unbiased, TEXTS[:1], 1, ["dog"])
-    assert texts_of(results) == PLAIN[:1]
 
 
 def test_a_term_without_a_place_is_named(unbiased: Translator) -> None:
@@ -291,12 +295,6 @@ def test_an_empty_translation_lacks_terms(
     monkeypatch.setattr(Translator, "translate_n_best", lambda self, texts, n: [[empty]])
     ((best,),) = translate(Glossary.of({"dog": NEW}), translator, TEXTS[:1], 1)
     assert (best.text, len(best.warnings)) == ("", 1)
-
-
-def test_of_an_ensemble_those_with_a_lexical_bias_know_terms(translator: Translator) -> None:
-    both = with_model(translator, Ensemble([translator.model, translator.model]))
-    ((best,),) = translate(Glossary.of({"dog": "Baum"}), both, TEXTS[:1], 1)
-    assert (best.text, best.replaced) == ("Der Baum sieht den König.", ())
 
 
 @pytest.mark.parametrize(

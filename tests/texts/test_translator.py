@@ -161,73 +161,95 @@ def test_spaces_are_those_of_the_target_language(
     assert texts(languages=languages).translate([line])[0].text == expected
 
 
-def test_capitals_are_read_in_their_usual_case() -> None:
+def loses_names(text: str) -> list[str]:
+    return [re.sub("Tom|Boston|Mary|Ken", "er", text)]
+
+
+def exchanges_names(text: str) -> Sequence[str]:
+    first, second = re.findall("Tom|Boston", text)
+    return [f"In {second} a {first} tree."]
+
+
+def spoils_numbers(text: str) -> Sequence[str]:
+    return [re.sub(r"\b([0-9]|1[0-3])\b", "15", text)]
+
+
+def adds_so(text: str) -> Sequence[str]:
+    return [f"so {text.strip('.:')}."]
+
+
+@pytest.mark.parametrize(
+    ("translate", "line", "expected", "warnings"),
+    [
+        # A lost item stands where attention was, and leaves no space at the start.
+        (loses_names, "The dog sees {name} in {place}.", None, (PLACED,)),
+        (lambda _: [""], "{a} is here", "{a}", (PLACED,)),
+        # Placeholders of the next value keep their order.
+        (exchanges_names, "%d of %s", "In %d a %s tree.", ()),
+        (exchanges_names, "{:.1f}% of {}", "In {:.1f}% a {} tree.", ()),
+        (exchanges_names, "%(a)s of %(b)s", "In %(b)s a %(a)s tree.", ()),
+        # Wrong small numbers are translated as items.
+        (spoils_numbers, "The dog is 1 of 5.", None, ()),
+        (spoils_numbers, "In 12 trees, {name}", None, ()),
+        (spoils_numbers, "<b>Tom</b> sees 13", None, ()),
+        (lambda text: [text.replace("2", "two")], "2 dogs", "two dogs", ()),
+        # Numbers of lists and final signs stay where they are.
+        (adds_so, "1. <b>The</b> dog. 2. A tree.", "1. so <b>The</b> dog. 2. so A tree.", ()),
+        (adds_so, "- the dog", "- so the dog.", ()),
+        (adds_so, "a) the dog", "a) so the dog.", ()),
+        (adds_so, "Is it...", "so Is it...", ()),
+        (adds_so, "{a}:", None, ()),
+        (adds_so, "a\tthe dog:\tdog", "so a.\tso the dog:\tso dog.", ()),
+        (adds_so, "> the dog:", "> so the dog:", ()),
+    ],
+)
+def test_what_a_model_spoils(
+    translate: Callable[[str], Sequence[str]],
+    line: str,
+    expected: str | None,
+    warnings: tuple[str, ...],
+) -> None:
+    """expected: None for the line itself."""
+    (best,) = texts(translate).translate([line])
+    assert (best.text, best.source, best.warnings) == (expected or line, line, warnings)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected", "read"),
+    [
+        # Capitals are read in their usual case.
+        (
+            "THE DOG SEES TOM IN {NAME} AND NASA. IS A TREE HERE?",
+            "THE DOG SEES TOM IN {NAME} AND NASA. IS A TREE HERE?",
+            ["Is a tree here?", "The dog sees Tom in Boston and NASA."],
+        ),
+        (
+            "The Dog Sees A Tree In Boston",
+            "The dog sees a tree in Boston",
+            ["The dog sees a tree in Boston"],
+        ),
+        # Stand-ins are no words of the sentence.
+        (
+            "Tom sees %s and 250GB in 19 trees.",
+            "Tom sees %s and 250GB in 19 trees.",
+            ["Tom sees Boston and 250GB in 19 trees.", "Tom sees Boston and Mary in 19 trees."],
+        ),
+        # What has no words is copied; elements with signs between them are a list.
+        ("{a}: <b>%s</b>", "{a}: <b>%s</b>", []),
+        (
+            "<a>The dog</a> • <a>A tree</a> | <b>Tom</b>",
+            "<a>The dog</a> • <a>A tree</a> | <b>Tom</b>",
+            ["The dog", "A tree", "Tom"],
+        ),
+        ("1. The dog. 2. A tree.", "1. The dog. 2. A tree.", ["The dog.", "A tree."]),
+    ],
+)
+def test_what_a_model_reads(line: str, expected: str, read: list[str]) -> None:
     translator = texts()
-    lines = [
-        "THE DOG SEES TOM IN {NAME} AND NASA. IS A TREE HERE?",
-        "The Dog Sees A Tree In Boston",
-    ]
-    first, second = translator.translate(lines)
-    assert read_by(translator)[-3:] != lines
-    assert {"Is a tree here?", "The dog sees a tree in Boston"} <= {*read_by(translator)}
-    assert "The dog sees Tom in Boston and NASA." in read_by(translator)
-    assert first.text == lines[0]
-    assert second.text == "The dog sees a tree in Boston"
+    (best,) = translator.translate([line])
+    assert (best.text, read_by(translator)) == (expected, read)
     checker = WarningChecker(translator.translator.tokenizers, translator.translator.vocabularies)
-    assert CAPITALS not in [*checker.warnings(first), *checker.warnings(second)]
-
-
-def test_stand_ins_are_no_words_of_the_sentence() -> None:
-    translator = texts()
-    assert translator.translate(["Tom sees %s and 250GB in 19 trees."])[0].text == (
-        "Tom sees %s and 250GB in 19 trees."
-    )
-    assert "Tom sees Boston and 250GB in 19 trees." in read_by(translator)
-
-
-def test_a_lost_item_stands_where_attention_was() -> None:
-    def loses_names(text: str) -> list[str]:
-        return [re.sub("Tom|Boston|Mary|Ken", "er", text)]
-
-    best = texts(loses_names).translate(["The dog sees {name} in {place}."])[0]
-    assert best.text == "The dog sees {name} in {place}."
-    assert best.warnings == (PLACED,)
-
-
-def test_placeholders_of_the_next_value_keep_their_order() -> None:
-    def exchanges(text: str) -> Sequence[str]:
-        first, second = re.findall("Tom|Boston", text)
-        return [f"In {second} a {first} tree."]
-
-    best = texts(exchanges).translate(["%d of %s", "{:.1f}% of {}", "%(a)s of %(b)s"])
-    assert [each.text for each in best] == [
-        "In %d a %s tree.", "In {:.1f}% a {} tree.", "In %(b)s a %(a)s tree.",
-    ]  # fmt: skip
-
-
-def test_wrong_small_numbers_are_translated_as_items() -> None:
-    def wrong(text: str) -> Sequence[str]:
-        return [re.sub(r"\b([0-9]|1[0-3])\b", "15", text)]
-
-    lines = ["The dog is 1 of 5.", "In 12 trees, {name}", "<b>Tom</b> sees 13"]
-    for best, line in zip(texts(wrong).translate(lines), lines, strict=True):
-        assert (best.text, best.source, best.warnings) == (line, line, ())
-    assert texts(lambda text: [text.replace("2", "two")]).translate(["2 dogs"])[0].text == (
-        "two dogs"
-    )
-
-
-def test_list_numbers_and_final_signs_stay_where_they_are() -> None:
-    translator = texts(lambda text: [f"so {text.strip('.:')}."])
-    lines = [
-        "1. <b>The</b> dog. 2. A tree.", "- the dog", "a) the dog", "Is it...", "{a}:",
-        "a\tthe dog:\tdog", "> the dog:",
-    ]  # fmt: skip
-    assert [each.text for each in translator.translate(lines)] == [
-        "1. so <b>The</b> dog. 2. so A tree.", "- so the dog.", "a) so the dog.", "so Is it...",
-        "{a}:", "so a.\tso the dog:\tso dog.", "> so the dog:",
-    ]  # fmt: skip
-    assert "1" not in "".join(read_by(translator))
+    assert CAPITALS not in checker.warnings(best)
 
 
 def test_a_text_that_is_a_term_needs_no_model() -> None:
@@ -245,11 +267,6 @@ def test_equal_sentences_at_the_end_are_two() -> None:
     alone = texts().translate(["The tree."])[0].token_log_probs
     end = [*alone[:-2], alone[-2] + alone[-1], *alone]
     assert best.token_log_probs[-len(end) :] == pytest.approx(end)
-
-
-def test_a_lost_item_at_the_start_leaves_no_space() -> None:
-    best = texts(lambda text: [""]).translate(["{a} is here"])[0]
-    assert best.text == "{a}"
 
 
 def test_other_stand_ins_are_tried() -> None:
@@ -272,12 +289,6 @@ def test_without_attention_items_keep_their_share_of_the_way() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FakeTranslator, "_translation", without_attention)
         assert translator.translate(["a tree in {name}"])[0].text == "a b c d {name}"
-
-
-def test_what_has_no_words_is_copied() -> None:
-    translator = texts()
-    assert translator.translate(["{a}: <b>%s</b>"])[0].text == "{a}: <b>%s</b>"
-    assert read_by(translator) == []
 
 
 def test_settings() -> None:
@@ -350,13 +361,6 @@ def test_an_element_keeps_its_item(line: str) -> None:
     translator = texts(lambda text: [" ".join(text.split()[::-1])])
     result = translator.translate([line])[0].text
     assert all(piece in result for piece in re.findall(r"<a.*</a>|<b>.*?</b>", line))
-
-
-def test_elements_with_signs_between_them_are_a_list() -> None:
-    translator = texts()
-    line = "<a>The dog</a> • <a>A tree</a> | <b>Tom</b>"
-    assert translator.translate([line])[0].text == line
-    assert read_by(translator) == ["The dog", "A tree", "Tom"]
 
 
 def test_a_name_that_the_model_loses_is_translated_as_another(
