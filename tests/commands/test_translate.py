@@ -101,13 +101,10 @@ def test_attention_of_many_sentences_on_a_page(nmt: Run, trained: Path, tmp_path
     assert page.count('<figure class="attention">') == 2
     assert f"<h2>1  {DOG}</h2>" in page
     assert "<h2>3  &lt;script&gt;alert(1)&lt;/script&gt;</h2>" in page
-    refused = nmt("translate", "--run", trained, "--attention", tmp_path / "page.htm", DOG)
-    assert refused.err == (
-        f"nmt: {tmp_path / 'page.htm'}: cannot draw attention in this format; use .png, .svg, "
-        ".pdf or .html\n"
-    )
-    missing = nmt("translate", "--run", trained, "--attention", tmp_path / "none" / "a.html", DOG)
-    assert "does not exist" in missing.err
+    text = "page.htm: cannot draw attention in this format; use .png, .svg, .pdf or .html\n"
+    for name, problem in (("page.htm", text), ("none/a.html", "does not exist")):
+        command = ("translate", "--run", trained, "--attention", tmp_path / name, DOG)
+        nmt.refuses(problem, *command)
 
 
 def test_given_translations_have_the_probability_of_search(
@@ -178,34 +175,22 @@ def test_each_warning_is_printed_once(nmt: Run, trained: Path) -> None:
 def test_bad_input(nmt: Run, trained: Path, tmp_path: Path) -> None:
     output = write(tmp_path / "out.txt", "earlier")
     here = ["translate", "--run", trained, "-o", output]
-    assert (
-        nmt(*here, "--file", tmp_path / "none.txt").err
-        == f"nmt: {tmp_path / 'none.txt'}: no such file\n"
-    )
-    assert "cannot be read (Is a directory)" in nmt(*here, "--file", tmp_path).err
-    assert nmt(*here, "--json", "Sch\udcf6n").err == "nmt: sentence 1: not UTF-8\n"
-    assert (
-        nmt(*here, stdin=b"Sch\xf6n").err
-        == f"nmt: stdin, line 1: not UTF-8 (invalid start byte at byte 4); {CONVERT}\n"
-    )
-    assert (
-        "stdin, line 2: longer than 1,048,576 bytes"
-        in nmt(*here, stdin=b"a\n" + b"x" * 3_000_000).err
-    )
+    text = f"nmt: {tmp_path / 'none.txt'}: no such file\n"
+    nmt.refuses(text, *here, "--file", tmp_path / "none.txt")
+    nmt.refuses("nmt: sentence 1: not UTF-8\n", *here, "--json", "Sch\udcf6n")
+    text = f"nmt: stdin, line 1: not UTF-8 (invalid start byte at byte 4); {CONVERT}\n"
+    nmt.refuses(text, *here, stdin=b"Sch\xf6n")
+    text = "stdin, line 2: longer than 1,048,576 bytes"
+    nmt.refuses(text, *here, stdin=b"a\n" + b"x" * 3_000_000)
     assert output.read_text() == "earlier\n"
-    assert (
-        nmt("translate", "--run", trained, stdin=f"\0{DOG[:8]}\0{DOG[8:]}\n".encode()).out
-        == nmt("translate", "--run", trained, DOG).out
-    )
+    zeros = nmt("translate", "--run", trained, stdin=f"\0{DOG[:8]}\0{DOG[8:]}\n".encode()).out
+    assert zeros == nmt("translate", "--run", trained, DOG).out
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_full_disk(nmt: Run, trained: Path) -> None:
-    full = nmt("translate", "--run", trained, "-o", "/dev/full", DOG)
-    assert (full.status, full.err) == (
-        1,
-        "nmt: /dev/full: cannot be written (No space left on device)\n",
-    )
+    text = "nmt: /dev/full: cannot be written (No space left on device)\n"
+    nmt.refuses(text, "translate", "--run", trained, "-o", "/dev/full", DOG)
 
 
 def test_a_model_without_attention_cannot_align(
@@ -217,8 +202,8 @@ def test_a_model_without_attention_cannot_align(
         ["--attention", tmp_path / "a.html"],
         ["--attention", tmp_path / "a.png"],
     ):
-        result = nmt("translate", "--run", trained, *words, DOG)
         text = f"nmt: {words[0]}: this model has no attention (model.attention.score: none)\n"
+        result = nmt("translate", "--run", trained, *words, DOG)
         assert (result.status, result.err) == (1, text)
 
 
@@ -416,11 +401,9 @@ def test_a_sentence_that_does_not_fit_into_memory_is_named(
         first,
         f"nmt: stdin, line 2: {reason}; {advice}\n",
     )
-    drawn = nmt(*here, "--set", "decoding.method=sampling", "--n-best", 7, long)
-    assert drawn.err == (
-        f"nmt: command line, sentence 1: {reason}; lower the number of samples or "
-        "decoding.max_source_tokens\n"
-    )
+    text = f"sentence 1: {reason}; lower the number of samples or decoding.max_source_tokens\n"
+    samples = ("--set", "decoding.method=sampling", "--n-best", 7, long)
+    nmt.refuses(f"nmt: command line, {text}", *here, *samples)
     limit(monkeypatch, scoring, "score_batch", most=9, longest=8)
     scored = nmt(*here, "--score", f"{DOG}\tDer Hund.", f"{long}\tDer Hund.")
     assert (scored.status, scored.out.count("\n")) == (1, 1)
@@ -436,9 +419,7 @@ def test_a_model_that_does_not_fit_into_memory(
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 
     monkeypatch.setattr(load, "load_weights", refuse)
-    result = nmt("translate", "--run", trained, DOG)
-    assert (result.status, result.err.count("\n")) == (1, 1)
-    assert result.err.startswith("nmt: out of memory; ")
+    nmt.refuses("nmt: out of memory; ", "translate", "--run", trained, DOG)
 
 
 def test_warnings_do_not_go_to_stdout_where_stderr_is_closed(

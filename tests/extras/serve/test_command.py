@@ -125,24 +125,19 @@ def test_what_it_refuses_to_start_with(
 ) -> None:
     monkeypatch.delenv("NMT_TOKEN", raising=False)
     monkeypatch.chdir(folder)
-    result = nmt("serve", "run", *words)
-    assert (result.status, result.err.count("\n")) == (1, 1)
-    assert result.err.startswith(f"nmt: {problem}")
+    nmt.refuses(f"nmt: {problem}", "serve", "run", *words)
 
 
 def test_a_token_has_some_length(nmt: Run) -> None:
-    result = nmt("serve", "--token", "short")
-    assert result.status == 2
-    assert "the token has 5 characters; use at least 16" in result.err
+    text = "the token has 5 characters; use at least 16"
+    nmt.refuses(text, "serve", "--token", "short", status=2)
 
 
 def test_a_missing_package_is_named(nmt: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in [name for name in sys.modules if name.startswith("nmt.extras.serve.")]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    result = nmt("serve")
-    text = "nmt: needs uvicorn, which is not installed: `pip install 'nmt[serve]'`\n"
-    assert (result.status, result.out, result.err) == (1, "", text)
+    nmt.refuses("needs uvicorn, which is not installed: `pip install 'nmt[serve]'`\n", "serve")
 
 
 def test_a_bundle_translates_as_its_run(
