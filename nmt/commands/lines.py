@@ -118,8 +118,7 @@ def open_input(sentences: Sequence[str], file: Path | None) -> InputTexts:
         if sys.stdin is None:
             raise DataError("stdin is closed; give sentences or --file")
         stream: Any = sys.stdin.buffer
-        is_keyboard = stream.isatty()
-        return InputTexts(_read_lines(stream, "stdin"), "stdin", "line", is_keyboard)
+        return InputTexts(_read_lines(stream, "stdin"), "stdin", "line", stream.isatty())
     with explain_read_errors(file):
         return InputTexts(_read_lines(file.open("rb"), str(file)), str(file), "line")
 
@@ -243,16 +242,18 @@ def to_line(
             translation_to_dict(translation, tokenizers, shown.threshold)
             for translation in translations
         ]
-        values = {
-            "source": best.source,
-            "src_tokens": best.src_tokens,
-            **hypotheses[0],
-            "src_cut": best.src_cut,
-            "warnings": found,
-            **best.facts,
-            **({"n_best": hypotheses} if shown.n_best > 1 else {}),
-        }
-        return json.dumps(values, ensure_ascii=False)
+        return json.dumps(
+            {
+                "source": best.source,
+                "src_tokens": best.src_tokens,
+                **hypotheses[0],
+                "src_cut": best.src_cut,
+                "warnings": found,
+                **best.facts,
+                **({"n_best": hypotheses} if shown.n_best > 1 else {}),
+            },
+            ensure_ascii=False,
+        )
     if shown.n_best == 1:
         return best.text
     return "\n".join(

@@ -99,9 +99,8 @@ def run(
         raise ConfigError(f"{folder}: is a file; name a folder with -o")
     if config.training.threads:
         torch.set_num_threads(config.training.threads)
-    timeout = timedelta(minutes=config.training.timeout_minutes)
     with (
-        init_distributed(torch_device, timeout) as world,
+        init_distributed(torch_device, timedelta(minutes=config.training.timeout_minutes)) as world,
         Console(config, quiet=quiet or not world.is_first) as console,
         explain_write_errors(folder),
         lock_run(folder) if world.is_first else nullcontext(),
@@ -123,9 +122,11 @@ def _train(training: "Training", record: "Record", folder: Path) -> "Progress":
             record.begin()
             progress = fit(training, record, stop)
     if progress.finished is not None:
-        choice = None
-        if training.world.is_first:
-            choice = choose(folder, training.config, training.device, progress.step)
+        choice = (
+            choose(folder, training.config, training.device, progress.step)
+            if training.world.is_first
+            else None
+        )
         record.end(progress, choice)
     elif not training.world.broadcast(record.is_stopped):
         raise TrainingError(

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.decoding.translation import Translation
-from nmt.decoding.unknown_words import with_replacements
+from nmt.decoding.translation import Translation, with_replacements
 from nmt.text.tokenizers import Tokenizer
 
 

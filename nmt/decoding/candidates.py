@@ -5,7 +5,7 @@ the CPU, in double precision.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,8 +14,7 @@ from nmt.config.schema import DecodingConfig
 from nmt.model.output import to_log_probs
 
 
-@dataclass(frozen=True)
-class Candidates:
+class Candidates(NamedTuple):
     """The tokens that may extend each of N hypotheses.
 
     Attributes:

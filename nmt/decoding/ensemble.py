@@ -1,9 +1,8 @@
 """Several models that write each word together: their probabilities are averaged."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -12,16 +11,14 @@ from nmt.model.interface import StepOutput, TranslationModel
 from nmt.model.seq2seq import Seq2Seq
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(NamedTuple):
     """A trained model, and its fast form for search."""
 
     trained: Seq2Seq
     model: TranslationModel
 
 
-@dataclass(frozen=True)
-class PerModel:
+class PerModel(NamedTuple):
     """A state, a memory or the vectors of each model, in the models' order."""
 
     values: tuple[Any, ...]

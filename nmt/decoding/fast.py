@@ -115,13 +115,13 @@ def _pack(weight: Tensor) -> Tensor | None:
 
 
 def _reorder(weight: Tensor) -> Tensor:
-    packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight, LAYOUT_ROWS)
-    return packed
+    return torch.ops.mkldnn._reorder_linear_weight(weight, LAYOUT_ROWS)  # type: ignore[no-any-return]
 
 
 def _multiply(rows: Tensor, packed: Tensor, bias: Tensor | None) -> Tensor:
-    outputs: Tensor = torch.ops.mkldnn._linear_pointwise(rows, packed, bias, "none", [], "")
-    return outputs
+    return torch.ops.mkldnn._linear_pointwise(  # type: ignore[no-any-return]
+        rows, packed, bias, "none", [], ""
+    )
 
 
 @cache
@@ -210,8 +210,9 @@ def _pack_int8(rows: Tensor) -> Any:
 
 
 def _multiply_int8(inputs: Tensor, packed: Any) -> Tensor:
-    sums: Tensor = torch.ops.quantized.linear_dynamic(inputs, packed, reduce_range=True)
-    return sums
+    return torch.ops.quantized.linear_dynamic(  # type: ignore[no-any-return]
+        inputs, packed, reduce_range=True
+    )
 
 
 def replace_submodules(module: Module, **submodules: nn.Module) -> Module:

@@ -67,8 +67,7 @@ class BeamStep(NamedTuple):
     attention: Tensor
 
 
-@dataclass(frozen=True)
-class FinishedHypothesis:
+class FinishedHypothesis(NamedTuple):
     """A hypothesis of `sentence` that ended in slot `slot` of the beam in step `step`, from 0."""
 
     sentence: int
@@ -165,8 +164,7 @@ def length_penalty(length: LengthT, options: DecodingConfig) -> LengthT:
 
 def coverage_penalty(attention_sums: NDArray[np.float64], options: DecodingConfig) -> float:
     """cp = beta * sum_j log min(sum_t alpha_tj, 1), for attention sums [S]; never above 0."""
-    covered = np.clip(attention_sums, MIN_COVERAGE, 1)
-    return options.coverage_penalty * float(np.log(covered).sum())
+    return options.coverage_penalty * float(np.log(attention_sums.clip(MIN_COVERAGE, 1)).sum())
 
 
 def upper_bound(log_prob: Tensor, max_length: Tensor, options: DecodingConfig) -> Tensor:

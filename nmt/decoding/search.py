@@ -188,9 +188,12 @@ class _Beams:
             vectors = vectors.select(rows.to(model.device))
         sentence = self.sentence.repeat_interleave(self.width)[rows]
         ids_so_far = self.ids_so_far.flatten(0, 1)[rows]
-        too_short = self.min_length[sentence] > t
         banned = banned_ids(
-            ids_so_far, too_short, self.forbidden, eos=EOS, ngram=self.options.no_repeat_ngram
+            ids_so_far,
+            self.min_length[sentence] > t,
+            self.forbidden,
+            eos=EOS,
+            ngram=self.options.no_repeat_ngram,
         )
         if self.samples:
             uniform = torch.stack([self.random[i][:, t] for i in self.sentence.tolist()])[is_open]
@@ -283,9 +286,11 @@ class _Beams:
         for row, slot in can_enter.nonzero().tolist():
             sentence = int(self.sentence[row])
             log_prob = float(self.log_prob[row, slot])
-            sums = None
-            if self.options.coverage_penalty:
-                sums = self.attention_sums[row, slot, : self.src_lengths[sentence]].numpy()
+            sums = (
+                self.attention_sums[row, slot, : self.src_lengths[sentence]].numpy()
+                if self.options.coverage_penalty
+                else None
+            )
             score = hypothesis_score(log_prob, t, sums, self.options)
             self.finished.add(
                 FinishedHypothesis(

@@ -17,10 +17,11 @@ from nmt.config.schema import DecodingConfig
 from nmt.data.batches import cut_batches
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import search
-from nmt.decoding.translation import Translation, copy_of
-from nmt.decoding.unknown_words import (
+from nmt.decoding.translation import (
     UNKNOWN,
     Replacement,
+    Translation,
+    copy_of,
     replace_unknown,
     surface_forms,
     with_replacements,
@@ -70,8 +71,9 @@ class WordlessLines:
     """
 
     def __init__(self, source: Vocabulary, target: Vocabulary) -> None:
-        counted = zip(source, source.counts, strict=True)
-        n_words = sum(count for token, count in counted if has_letters(token))
+        n_words = sum(
+            count for token, count in zip(source, source.counts, strict=True) if has_letters(token)
+        )
         self.are_copied = n_words >= sum(source.counts) / 2
         self.only_source = {*"".join(source)} - {*"".join(target)}
 
@@ -186,8 +188,9 @@ class Translator:
         parts = cut_batches(costs, max_items=self.options.batch, max_padded=MAX_SEARCH_TOKENS)
         batches = [searched[part] for part in parts]
         for i, translations in run_batches(translate_batch, batches, advice, self.model.device):
-            is_cut = len(all_tokens[i]) > len(sources[i])
-            results[i] = [replace(each, src_cut=is_cut) for each in translations]
+            results[i] = [
+                replace(each, src_cut=len(all_tokens[i]) > len(sources[i])) for each in translations
+            ]
         return [results[i] for i in same]
 
     def prefix_ids(self, prefixes: Sequence[str]) -> list[list[int]]:
@@ -196,8 +199,10 @@ class Translator:
         for prefix, tokens in zip(prefixes, all_tokens, strict=True):
             unknown = [token for token in tokens if token not in self.tgt_vocabulary]
             if unknown:
-                word = self.tgt_tokenizer.join(unknown[:1])
-                raise DataError(f"prefix {prefix!r}: {word!r} is not in the target vocabulary")
+                raise DataError(
+                    f"prefix {prefix!r}: {self.tgt_tokenizer.join(unknown[:1])!r} is not in the "
+                    "target vocabulary"
+                )
         return [self.tgt_vocabulary.ids(tokens) for tokens in all_tokens]
 
     def _translate_batch(

@@ -184,12 +184,14 @@ def choose_tokenizer(language: str, references: Sequence[Sequence[str]]) -> tupl
     is_known = code in TOKENIZERS
     if not is_known:
         text = "".join("".join(chain.from_iterable(references)).split())
-        found = (
-            code
-            for code, (script, share) in _SCRIPTS.items()
-            if len(script.findall(text)) > share * len(text)
+        code = next(
+            (
+                found
+                for found, (script, share) in _SCRIPTS.items()
+                if len(script.findall(text)) > share * len(text)
+            ),
+            None,
         )
-        code = next(found, None)
     if code is None:
         return "13a", ""
     characters = "BLEU counts characters (tok:char)"

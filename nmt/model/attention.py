@@ -371,8 +371,7 @@ class MultiHead(Attention):
 
     def _split(self, inputs: Tensor) -> Tensor:
         """[B, T, N * d] -> [B, N, T, d]."""
-        batch, steps, _ = inputs.shape
-        return inputs.view(batch, steps, self.heads, -1).transpose(1, 2).contiguous()
+        return inputs.unflatten(-1, (self.heads, -1)).transpose(1, 2).contiguous()
 
 
 class NoAttention(Attention):

@@ -1,7 +1,6 @@
 """The loss of a full softmax that never holds the logits of all positions in memory."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil, e, log, log2
 from typing import Any, NamedTuple
 
@@ -53,21 +52,18 @@ def linear_cross_entropy(
     are not.
     """
     device = vectors.device.type
-
     is_mixed = device == "cpu" and torch.is_autocast_enabled("cpu")
     dtype = torch.get_autocast_dtype("cpu") if is_mixed else weight.dtype
     with torch.autocast(device, enabled=False):
         ids, values = additions or (None, None)
         plan = _Plan(targets, ids, label_smoothing, distillation, dtype, torch.is_grad_enabled())
         values = None if values is None else values.to(weight.dtype)
-        result: tuple[Tensor, Tensor] = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
+        return _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call, no-any-return]
             vectors.to(weight.dtype), weight, bias, values, plan
         )
-    return result
 
 
-@dataclass(frozen=True)
-class _Plan:
+class _Plan(NamedTuple):
     """What has no gradient: arguments of `linear_cross_entropy`.
 
     Attributes:
@@ -102,9 +98,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         inputs, gradients = _Inputs(vectors, weight, bias, values), None
         if plan.learning and any(ctx.needs_input_grad):
-            zeros = [torch.zeros_like(tensor) for tensor in (vectors, weight, bias)]
-            of_values = None if values is None else torch.zeros_like(values)
-            gradients = _Inputs(zeros[0], zeros[1], zeros[2], of_values)
+            zeros = (None if part is None else torch.zeros_like(part) for part in inputs)
+            gradients = _Inputs(*zeros)  # type: ignore[arg-type]
         normalizers = _log_normalizers(inputs, gradients, plan)
         references, targets = weight[plan.targets], plan.targets
         nll = (normalizers - (vectors * references).sum(1) - bias[targets]).sum()

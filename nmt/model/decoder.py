@@ -193,8 +193,9 @@ class LuongDecoder(Decoder):
         first = super().start(state, memory)
         if not self.input_feeding:
             return first
-        shape = state.hidden.shape[0], self.readout.output_size
-        return replace(first, fed=state.hidden.new_zeros(shape))
+        return replace(
+            first, fed=state.hidden.new_zeros(len(state.hidden), self.readout.output_size)
+        )
 
     def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
         top, recurrent = self.recurrent.step(embedded, state.fed, state.recurrent)

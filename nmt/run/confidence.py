@@ -57,8 +57,9 @@ def read_confidence(path: Path) -> tuple[Confidence, str, str]:
         confidence(Translation(""))
         return confidence, record["checkpoint"], record["search"]
     except (OSError, ValueError, KeyError, TypeError, ArithmeticError):
-        advice = f"`nmt runs calibrate {path.parent}` writes it again"
-        raise DataError(f"{path}: damaged; {advice}") from None
+        raise DataError(
+            f"{path}: damaged; `nmt runs calibrate {path.parent}` writes it again"
+        ) from None
 
 
 def load_confidence(run: Path, options: DecodingConfig) -> Confidence | None:

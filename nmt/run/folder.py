@@ -68,8 +68,10 @@ def further_files() -> dict[str, str]:
     """The files that a run may have beside those of its training, and that translating reads: the
     name of each, and the place of the function that reads it.
     """
-    of_extras = {name: read for extra in extras().values() for name, read in extra.files.items()}
-    return of_extras | {CONFIDENCE_FILE: "nmt.run.confidence:read_confidence"}
+    return {
+        **{name: read for extra in extras().values() for name, read in extra.files.items()},
+        CONFIDENCE_FILE: "nmt.run.confidence:read_confidence",
+    }
 
 
 def create_run(folder: Path, config: Config, prepared: Path) -> None:

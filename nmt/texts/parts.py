@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.decoding.translation import Translation
-from nmt.decoding.unknown_words import Replacement
+from nmt.decoding.translation import Replacement, Translation
 from nmt.text.tokenizers import SPACE, Tokenizer
 from nmt.texts.marked import Marked
 from nmt.texts.sentences import split_sentences, writes_spaces

@@ -8,9 +8,8 @@ from dataclasses import replace
 
 from nmt.decoding.alignment import written_tokens
 from nmt.decoding.term_bias import with_terms
-from nmt.decoding.translation import Translation
+from nmt.decoding.translation import Replacement, Translation
 from nmt.decoding.translator import Translator
-from nmt.decoding.unknown_words import Replacement
 from nmt.errors import TextError
 from nmt.text.vocabulary import UNK
 from nmt.texts.glossary import Glossary, Term, missing, present

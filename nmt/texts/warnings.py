@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from nmt.decoding.forced import ScoredPair
-from nmt.decoding.translation import Translation
+from nmt.decoding.translation import UNKNOWN, Translation
 from nmt.decoding.translator import WordlessLines
-from nmt.decoding.unknown_words import UNKNOWN
 from nmt.text.tokenizers import Tokenizer, has_letters
 from nmt.text.vocabulary import MIN_MARGIN, Vocabulary, WordFrequencies
 from nmt.texts.differences import keeps_items

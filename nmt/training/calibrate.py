@@ -83,8 +83,11 @@ def fit_of_held_out(x: Values, good: NDArray[np.bool_]) -> dict[str, Any]:
         (i / BINS, int((bins == i).sum()), held_out[bins == i].mean(), good[bins == i].mean())
         for i in np.unique(bins).tolist()
     ]
-    error = sum(n * abs(mean - share) for _, n, mean, share in curve) / len(good)
-    return {"ece": error, "auc": auc(held_out, good), "curve": curve}
+    return {
+        "ece": sum(n * abs(mean - share) for _, n, mean, share in curve) / len(good),
+        "auc": auc(held_out, good),
+        "curve": curve,
+    }
 
 
 def fit(x: Values, good: NDArray[np.bool_]) -> tuple[float, Values]:

@@ -44,8 +44,8 @@ class Processes(World):
         # differ, sums are rounded differently, and a resumed training is no longer exact.
         # DistributedDataParallel advises not to look for such parameters if it finds none in the
         # first update, so here is one that no pass uses.
-        device = next(module.parameters()).device
-        module.register_parameter("unused", nn.Parameter(torch.zeros(1, device=device)))
+        unused = torch.zeros(1, device=next(module.parameters()).device)
+        module.register_parameter("unused", nn.Parameter(unused))
         parallel = DistributedDataParallel(
             module,
             process_group=self.tensor_group,

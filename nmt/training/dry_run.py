@@ -58,25 +58,28 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     n_part_batches, part_seconds = time_part(trial)
     seconds = part_seconds * n_parts
     n_batches = round(n_part_batches * n_parts)
-    peak = peak_memory()
-    if torch_device.type == "cuda":
-        peak = torch.cuda.max_memory_allocated(torch_device)
+    peak = (
+        torch.cuda.max_memory_allocated(torch_device)
+        if torch_device.type == "cuda"
+        else peak_memory()
+    )
     memory = "" if peak is None else f"; peak memory about {peak / 1e6:,.0f} MB"
     n_updates = _count_updates(config, n_batches, seconds / n_batches)
     counts, total = parameters_by_part(trial.model)
-    lines = [
-        *(f"{name:<16}{count:>12,} parameters" for name, count in counts.items()),
-        f"{'total':<16}{total:>12,} parameters",
-        *size_lines,
-        f"precision       {describe_precision(config.training.precision, trial.rates)}",
-        *notes,
-        *_draw_schedules(config, n_updates),
-        f"{len(corpus):,} pairs, {n_batches:,} batches per epoch; the run folder would be "
-        f"{folder or config.run_folder}",
-        f"an epoch takes about {_duration(seconds)} on this machine, all {n_updates:,} updates "
-        f"{_duration(n_updates * seconds / n_batches)}, without validation{memory}",
-    ]
-    return "\n".join(lines)
+    return "\n".join(
+        [
+            *(f"{name:<16}{count:>12,} parameters" for name, count in counts.items()),
+            f"{'total':<16}{total:>12,} parameters",
+            *size_lines,
+            f"precision       {describe_precision(config.training.precision, trial.rates)}",
+            *notes,
+            *_draw_schedules(config, n_updates),
+            f"{len(corpus):,} pairs, {n_batches:,} batches per epoch; the run folder would be "
+            f"{folder or config.run_folder}",
+            f"an epoch takes about {_duration(seconds)} on this machine, all {n_updates:,} updates "
+            f"{_duration(n_updates * seconds / n_batches)}, without validation{memory}",
+        ]
+    )
 
 
 def _build(corpus: Corpus, config: Config, device: torch.device) -> Training:
@@ -187,11 +190,11 @@ def _draw_schedules(config: Config, last: int) -> list[str]:
     moments = [Moment(step, fraction=(step - 1) / last) for step in steps]
     rates = [learning_rate(moment, config.training.learning_rate) for moment in moments]
     ratios = [forcing_ratio(step, config.training.teacher_forcing) for step in steps]
-    highest = f"{max(rates):.2g} at most, {rates[-1]:.2g} at step {last}"
-    ends = f"{ratios[0]:.2g} at step 1, {ratios[-1]:.2g} at step {last}"
     return [
-        f"learning rate   {sparkline(rates)}  {highest}",
-        f"forcing ratio   {sparkline(ratios)}  {ends}",
+        f"learning rate   {sparkline(rates)}  {max(rates):.2g} at most, "
+        f"{rates[-1]:.2g} at step {last}",
+        f"forcing ratio   {sparkline(ratios)}  {ratios[0]:.2g} at step 1, "
+        f"{ratios[-1]:.2g} at step {last}",
     ]
 
 

@@ -220,9 +220,11 @@ class Training:
         cls, model: Seq2Seq, corpus: Corpus, config: Config, world: World = SINGLE_PROCESS
     ) -> "Training":
         """The training of a model from the start, with what the configuration asks for."""
-        averaged = None
-        if config.training.moving_average:
-            averaged = AveragedModel(model, multi_avg_fn=averaging_function(config.training))
+        averaged = (
+            AveragedModel(model, multi_avg_fn=averaging_function(config.training))
+            if config.training.moving_average
+            else None
+        )
         optimizer = OPTIMIZERS[config.training.optimizer](model.parameters(), config.training)
         return cls(config, corpus, model, optimizer, averaged, world)
 
@@ -325,9 +327,11 @@ def updates(training: Training) -> Iterator[Update]:
     first_shard = training.world.rank * config.accumulate
     step = progress.step
     first_batch = progress.batch
-    epochs = range(progress.epoch, config.epochs)
     for part in divide_epochs(
-        len(training.corpus), epochs, seed=training.config.seed, first_part=progress.part
+        len(training.corpus),
+        range(progress.epoch, config.epochs),
+        seed=training.config.seed,
+        first_part=progress.part,
     ):
         corpus = part.select(training.corpus)
         indices = part.indices()

@@ -5,8 +5,8 @@ scheduler.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from math import cos, exp, log, pi, sqrt
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -47,8 +47,7 @@ OPTIMIZERS: dict[OptimizerName, Callable[[Iterable[Parameter], TrainingConfig], 
 }
 
 
-@dataclass(frozen=True)
-class Moment:
+class Moment(NamedTuple):
     """The progress of a training before an update, as far as schedules depend on it.
 
     Attributes:

@@ -37,8 +37,9 @@ def choose_precision(training: Training) -> Training:
     precision = config.training.precision
     if precision == "float32":
         return training
-    measured = measure_rates(training) if supports_mixed_precision(training.device) else {}
-    rates = training.world.broadcast(measured)
+    rates = training.world.broadcast(
+        measure_rates(training) if supports_mixed_precision(training.device) else {}
+    )
     if precision == "auto":
         is_faster = bool(rates) and rates["bfloat16"] > MIN_GAIN * rates["float32"]
         precision = "bfloat16" if is_faster else "float32"

@@ -188,7 +188,7 @@ class RunRecord(Record):
             )
         )
         for remark in bleu_remarks([self._validator.references], self.config.data.tgt_language):
-            self._tell(MessageEvent(remark, is_warning=True))
+            self._warn(remark)
         for note in training.notes:
             self._tell(MessageEvent(note))
         self._start_time = time.monotonic() - training.progress.seconds
@@ -201,7 +201,7 @@ class RunRecord(Record):
         if not outcome.is_finite:
             line = describe_skipped(update, outcome)
             self.journal.write("warning", update.step, text=line)
-            self._tell(MessageEvent(line, is_warning=True))
+            self._warn(line)
         self._n_tokens += outcome.n_tokens
         interval = progress.interval.plus(outcome)
         n_tokens = max(1, interval.n_tokens)  # 0 if all updates of the interval were skipped
@@ -263,8 +263,9 @@ class RunRecord(Record):
             self._tell(MessageEvent(choice))
         start, best = self.config.training.start_from, self.checkpoints.find("best")
         if start is not None and best is not None and step_of(best.name) == 0:
-            text = f"no update made the model better than its start, {start}, which stays in use"
-            self._tell(MessageEvent(text, is_warning=True))
+            self._warn(
+                f"no update made the model better than its start, {start}, which stays in use"
+            )
         self._tell(EndEvent(self.folder, progress))
         if self.training.progress.finished is not None:  # by an earlier call
             return
@@ -272,8 +273,7 @@ class RunRecord(Record):
         try:
             calibrate_after_training(self.folder, self.config.prepared_folder, device)
         except NmtError as error:
-            text = f"{error}; the run has no confidence"
-            self._tell(MessageEvent(text, is_warning=True))
+            self._warn(f"{error}; the run has no confidence")
 
     def _tell(self, event: Event) -> None:
         start = time.monotonic()
@@ -289,7 +289,10 @@ class RunRecord(Record):
                 failures.append(f"{text}; the training continues without it")
         self._start_time += time.monotonic() - start
         for text in failures:
-            self._tell(MessageEvent(text, is_warning=True))
+            self._warn(text)
+
+    def _warn(self, text: str) -> None:
+        self._tell(MessageEvent(text, is_warning=True))
 
     def _draw_curves(self) -> None:
         """Draw the journal. The training continues without, if that is not possible."""
@@ -301,14 +304,14 @@ class RunRecord(Record):
                 metric=self.config.training.metric,
             )
         except (DataError, OSError) as error:
-            self._tell(MessageEvent(str(error), is_warning=True))
+            self._warn(str(error))
 
 
 def describe_skipped(update: Update, outcome: Outcome) -> str:
     """Why an update was skipped, and which pairs it had."""
-    first = ", ".join(map(str, update.pairs[:5]))
     return (
         f"step {update.step}: the loss ({outcome.objective:g}) or its gradient "
         f"({outcome.gradient_norm:g}) is not finite; update skipped (epoch {update.epoch + 1}, "
-        f"batch {update.batch + 1}: {len(update.pairs)} pairs, first {first})"
+        f"batch {update.batch + 1}: {len(update.pairs)} pairs, first "
+        f"{', '.join(map(str, update.pairs[:5]))})"
     )

@@ -143,8 +143,11 @@ def _find_last(folder: Path, config: Config, resume: bool) -> Path | None:
             f"{folder}: is a copy without the state of training, which cannot resume; start from "
             f"it with `--set training.start_from={folder} -o ...`"
         )
-    rate = config.training.learning_rate
-    resumable = RESUMABLE_KEYS if lasts_for_training(rate) else (*RESUMABLE_KEYS, *LIMIT_KEYS)
+    resumable = (
+        RESUMABLE_KEYS
+        if lasts_for_training(config.training.learning_rate)
+        else (*RESUMABLE_KEYS, *LIMIT_KEYS)
+    )
     changes = [
         f"{key}: was {old}, is {new}"
         for key, (old, new) in differences(load_run_config(folder), config).items()
@@ -163,9 +166,8 @@ def _build_model(config: Config, *, is_new: bool) -> tuple[Seq2Seq, list[Origin]
     """The model on the CPU, with random weights; if it is new, also with the first weights that are
     not random, and where these come from.
     """
-    lexicon = None  # learned before there is a model: both need memory
-    if is_new and config.model.lexical_bias:
-        lexicon = LearnedLexicon.learn(config)
+    # Learned before there is a model: both need memory.
+    lexicon = LearnedLexicon.learn(config) if is_new and config.model.lexical_bias else None
     torch.manual_seed(config.seed)
     model = build_model(config.prepared_folder, config)
     return model, first_weights(model, config, lexicon) if is_new else []
@@ -249,8 +251,10 @@ def _load_parent(run: Path, config: Config) -> Seq2Seq:
             f"{config.prepared_folder}; prepare it with vocabulary.like: {run}"
         )
     has = there.tie_embeddings
-    is_less_tied = TIES.index(has) < TIES.index(here.tie_embeddings)
-    if is_less_tied and there.embedding_size == here.embedding_size:
+    if (
+        TIES.index(has) < TIES.index(here.tie_embeddings)
+        and there.embedding_size == here.embedding_size
+    ):
         raise ConfigError(
             f"training.start_from: {run} was trained with model.tie_embeddings {has}, so it has "
             f"several matrices where {here.tie_embeddings} has one; set model.tie_embeddings to "
@@ -306,8 +310,13 @@ def _copy_weights(model: Seq2Seq, parent: Seq2Seq, run: Path, config: Config) ->
     note = f"starts from {run}, {checkpoint}: {share}"
     note += f"; new: {', '.join(new)}" if new else ""
     note += f"; {changes}" if changes else ""
-    values = {"run": str(run), "checkpoint": checkpoint, "reused": n_reused}
-    values |= {"parameters": n_parameters, "new": new}
+    values = {
+        "run": str(run),
+        "checkpoint": checkpoint,
+        "reused": n_reused,
+        "parameters": n_parameters,
+        "new": new,
+    }
     if any(new_tokens):
         n_src, n_tgt = map(len, new_tokens)
         note += f"; {n_src:,} source and {n_tgt:,} target tokens are new"

@@ -129,9 +129,11 @@ class Validator:
             Sample(self.sources[i], self.references[i], outputs[i]) for i in self.sample_indices
         )
         middle = translations[self.sample_indices[len(self.sample_indices) // 2]]
-        attention = None
-        if middle.has_attention:
-            attention = heatmap.to_png(*middle.attention_labels, middle.attention)
+        attention = (
+            heatmap.to_png(*middle.attention_labels, middle.attention)
+            if middle.has_attention
+            else None
+        )
         return Validation(self._loss(), scores, samples, attention)
 
     @torch.inference_mode()

@@ -23,8 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn import functional
+from torch import Tensor, nn
 
 from nmt.config.schema import Config
 from nmt.data.batches import divide_epoch
@@ -67,8 +66,9 @@ class WordAligner:
     def __init__(
         self, corpus: Corpus, src_size: int, tgt_size: int, pairs: Indices | None = None
     ) -> None:
-        chosen = np.arange(len(corpus)) if pairs is None else pairs
-        keys, self._blocks = _number_cells(corpus, chosen, tgt_size)
+        keys, self._blocks = _number_cells(
+            corpus, np.arange(len(corpus)) if pairs is None else pairs, tgt_size
+        )
         self.src, self.tgt = np.divmod(keys, tgt_size)
         self._src_size = src_size
         self._directions = _Direction(self.src, tgt_size), _Direction(self.tgt, src_size)
@@ -320,15 +320,15 @@ class LearnedLexicon:
         first_word, words = trained.src_size, self.words
         new_tokens = (0, 0, 0, len(self.table.ids) - first_word)
         table = self.table.with_prior(
-            functional.pad(trained.ids[:first_word], new_tokens),
-            functional.pad(trained.probabilities[:first_word], new_tokens),
+            nn.functional.pad(trained.ids[:first_word], new_tokens),
+            nn.functional.pad(trained.probabilities[:first_word], new_tokens),
         )
         if words is not None and trained.n_words:
             known = trained.word_keys
             missing = known[~torch.isin(known, words.keys) & (known != LAST_KEY)]
             keys = torch.cat([words.keys, missing])
             ids, probabilities, counts = (
-                functional.pad(part, (0, 0) * (part.ndim - 1) + (0, len(missing)))
+                nn.functional.pad(part, (0, 0) * (part.ndim - 1) + (0, len(missing)))
                 for part in words.table
             )
             places = torch.searchsorted(known, keys).clamp(max=len(known) - 1)

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from nmt.config.schema import TokenizerConfig
 from nmt.decoding.alignment import align, token_to_word, word_weights
-from nmt.decoding.translation import Translation
-from nmt.decoding.unknown_words import Replacement
+from nmt.decoding.translation import Replacement, Translation
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import nmt as package
 from nmt.commands import prepare, train
 from nmt.config.schema import TokenizerConfig
-from nmt.decoding.unknown_words import (
+from nmt.decoding.translation import (
     UNKNOWN,
     Replacement,
     replace_unknown,

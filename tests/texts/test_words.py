@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config.schema import TokenizerConfig
-from nmt.decoding.translation import Translation
-from nmt.decoding.unknown_words import Replacement
+from nmt.decoding.translation import Replacement, Translation
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, load_tokenizer
 from nmt.texts.words import WEAK, WordWeights
 

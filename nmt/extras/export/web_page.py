@@ -22,7 +22,7 @@ from urllib.parse import quote
 import onnx
 
 from nmt.decoding.search import EXTRA_TOKENS
-from nmt.decoding.unknown_words import UNKNOWN
+from nmt.decoding.translation import UNKNOWN
 from nmt.errors import ConfigError, DataError
 from nmt.extras.export.expressions import to_javascript
 from nmt.extras.export.graphs import export_graphs

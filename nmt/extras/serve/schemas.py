@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from nmt.decoding.unknown_words import Replacement
+from nmt.decoding.translation import Replacement
 
 MAX_TEXTS = 128  # of a request
 MAX_TERMS = 500  # of a glossary

@@ -12,8 +12,7 @@ pytest.importorskip("playwright", reason="needs playwright")
 from playwright.sync_api import Browser, Page
 
 from nmt.config.schema import TokenizerConfig
-from nmt.decoding.translation import Translation
-from nmt.decoding.unknown_words import Replacement
+from nmt.decoding.translation import Replacement, Translation
 from nmt.extras.export import tokenizers as exported
 from nmt.extras.export.translate import Tokenizer as Standalone
 from nmt.extras.export.web_page import constants

@@ -21,7 +21,7 @@ from nmt.data.corpus import Corpus
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.fast import for_search
 from nmt.decoding.search import search
-from nmt.decoding.unknown_words import UNKNOWN
+from nmt.decoding.translation import UNKNOWN
 from nmt.errors import ConfigError, DataError
 from nmt.extras.lexicon import command as module
 from nmt.extras.lexicon import lexicon as lexicon_module
