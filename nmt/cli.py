@@ -79,17 +79,15 @@ class HelpfulCommand(typer.core.TyperCommand):
         return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        records: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        rows: dict[str, list[tuple[str, str]]] = {"argument": [], "option": []}
         for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is not None and parameter.param_type_name == "argument":
-                records["Arguments"].append((parameter.metavar or record[0], record[1]))
-            elif record is not None:
-                records["Options"].append(record)
-        for heading, rows in records.items():
-            if rows:
-                with formatter.section(heading):
-                    formatter.write_dl(rows)
+            name, text = parameter.get_help_record(ctx)
+            if parameter.param_type_name == "argument":
+                name = parameter.metavar or name
+            rows[parameter.param_type_name].append((name, text))
+        for kind in filter(rows.get, rows):
+            with formatter.section(f"{kind.capitalize()}s"):
+                formatter.write_dl(rows[kind])
 
 
 class Commands(typer.core.TyperGroup):

@@ -2,8 +2,6 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -62,16 +60,11 @@ def load_config(source: Path | Config, overrides: Sequence[str] = ()) -> Config:
         if isinstance(source, Config)
         else (read_yaml(source), str(source))
     )
-    overridden = deepcopy(values)
     for override in overrides:
-        _override(overridden, override)
-    with suppress(ConfigError):
-        return config_from_dict(overridden, origin)
-    with suppress(ConfigError):
-        config_from_dict(values)
-        # It is valid without the overrides, so they cause the problem: name them too.
+        _override(values, override)
+    if overrides:
         origin += f" with {' '.join(f'--set {override}' for override in overrides)}"
-    return config_from_dict(overridden, origin)
+    return config_from_dict(values, origin)
 
 
 def decoding_overrides(set_: Sequence[str] | None, beam: int | None) -> list[str]:

@@ -45,7 +45,6 @@ VALIDATED = (*METRICS, "loss")
 ForcingSchedule = Literal["constant", "linear", "exponential", "inverse_sigmoid"]
 LearningRateSchedule = Literal["constant", "inverse_sqrt", "linear", "cosine", "step", "plateau"]
 OptimizerName = Literal["adamw", "adam", "sgd", "adafactor"]
-SearchName = Literal["beam", "sampling"]
 LengthFormula = Literal["power", "wu"]
 Precision = Literal["float32", "int8"]
 
@@ -630,10 +629,9 @@ class DecodingConfig(Section):
         return str(METHODS[self.method].trait("search") or "method")
 
     @property
-    def search(self) -> SearchName:
-        """The search that makes the hypotheses, or the candidates of the method."""
-        name: SearchName = attrgetter(self.search_key)(self)
-        return name
+    def search(self) -> str:
+        """ "beam" or "sampling": what makes the hypotheses, or the candidates of the method."""
+        return str(attrgetter(self.search_key)(self))
 
 
 class Config(Section):

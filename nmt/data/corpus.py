@@ -224,40 +224,34 @@ class SequencesWriter:
 
     def __init__(self, stem: Path, total: int) -> None:
         self._stems = iter(_shard_stems(stem, max(1, -(-total // SHARD_SENTENCES))))
-        self._shard = _ShardWriter(next(self._stems))
+        self._begin_shard()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._shard.close()
+        self._end_shard()
 
     def write(self, ids: Ids, lengths: Ids) -> None:
         """Append sentences: their ids one after the other, and the number of ids of each."""
         while len(lengths):
-            if self._shard.n_sentences == SHARD_SENTENCES:
-                self._shard.close()
-                self._shard = _ShardWriter(next(self._stems))
-            n_fitting = SHARD_SENTENCES - self._shard.n_sentences
-            fitting, lengths = lengths[:n_fitting], lengths[n_fitting:]
+            if not self._n_free:
+                self._end_shard()
+                self._begin_shard()
+            fitting, lengths = lengths[: self._n_free], lengths[self._n_free :]
             fitting_ids, ids = np.split(ids, [int(fitting.sum())])
-            self._shard.write(fitting_ids, fitting)
+            self._file.write(fitting_ids.astype("<i4").tobytes())
+            self._lengths.append(fitting)
+            self._n_free -= len(fitting)
 
-
-class _ShardWriter:
-    def __init__(self, stem: Path) -> None:
-        self._stem = stem
+    def _begin_shard(self) -> None:
+        self._stem = next(self._stems)
         self._lengths: list[Ids] = []
-        self.n_sentences = 0
-        self._file = stem.with_name(f"{stem.name}.npy").open("wb")
+        self._n_free = SHARD_SENTENCES
+        self._file = self._stem.with_name(f"{self._stem.name}.npy").open("wb")
         self._write_header(0)
 
-    def write(self, ids: Ids, lengths: Ids) -> None:
-        self._file.write(ids.astype("<i4").tobytes())
-        self._lengths.append(lengths)
-        self.n_sentences += len(lengths)
-
-    def close(self) -> None:
+    def _end_shard(self) -> None:
         """Write the final header, and the offsets."""
         offsets = _offsets(self._lengths)
         with self._file:

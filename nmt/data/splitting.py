@@ -59,7 +59,7 @@ def random_keys(fingerprints: Fingerprints, seed: int, purpose: str) -> Fingerpr
 
     Different fingerprints have different keys.
     """
-    salt = np.frombuffer(blake2b(f"{seed} {purpose}".encode(), digest_size=8).digest(), "<u8")
+    salt = np.frombuffer(fingerprint(f"{seed} {purpose}"), "<u8")
     keys = np.empty(len(fingerprints), np.uint64)
     for block in blocks(len(fingerprints)):
         # The finalizer of splitmix64: each input bit affects all output bits.

@@ -137,26 +137,16 @@ def _describe(best: Mapping[str, Any]) -> str:
 def _draw_panel(axes: "Axes", panel: str, curves: Mapping[str, Points]) -> None:
     for name, points in curves.items():
         steps, values = zip(*points, strict=True)
-        if name == "dev set":
-            axes.plot(
-                steps,
-                values,
-                color=DEV_COLOR,
-                linewidth=2,
-                marker="o",
-                markersize=5 if len(steps) <= 40 else 2.5,
-                label=name,
-            )
-        else:
-            axes.plot(
-                steps,
-                values,
-                color=TRAIN_COLOR,
-                linewidth=1.5,
-                marker="o" if len(steps) == 1 else "",
-                markersize=5,
-                label=name,
-            )
+        is_dev = name == "dev set"
+        axes.plot(
+            steps,
+            values,
+            color=DEV_COLOR if is_dev else TRAIN_COLOR,
+            linewidth=2 if is_dev else 1.5,
+            marker="o" if is_dev or len(steps) == 1 else "",
+            markersize=5 if len(steps) <= 40 else 2.5,
+            label=name,
+        )
     if panel == "loss":
         axes.legend(
             fontsize=12,
