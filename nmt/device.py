@@ -1,4 +1,4 @@
-"""The device that a command computes on."""
+"""The device that a command computes on, and the way of tensors to it."""
 
 import ctypes
 import os
@@ -52,6 +52,13 @@ def set_up_device(name: DeviceName) -> torch.device:
     if device.type == "cuda":
         torch.set_float32_matmul_precision("high")  # as cuDNN's recurrences already do
     return device
+
+
+def send(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """Copy a tensor from the CPU; to a GPU from pinned memory, so that the CPU need not wait."""
+    if device.type == "cuda":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
 
 
 def keep_freed_memory() -> None:

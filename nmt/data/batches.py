@@ -26,6 +26,7 @@ from torch import Tensor
 
 from nmt.config.schema import BatchConfig
 from nmt.data.corpus import Corpus, unpack_soft_targets
+from nmt.device import send
 from nmt.text.vocabulary import EOS, PAD, SOS
 
 PART_PAIRS = 1 << 20  # to plan batches for it takes about 45 MB and 0.5 s
@@ -252,13 +253,6 @@ def pad_sources(src: Sequence[SentenceIds]) -> tuple[Tensor, Tensor]:
     """Source ids with <eos> appended and padded, [B, S], and their lengths [B]."""
     lengths = torch.tensor([len(ids) + 1 for ids in src])
     return _pad([np.concatenate((ids, [EOS])) for ids in src]), lengths
-
-
-def send(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copy a tensor from the CPU; to a GPU from pinned memory, so that the CPU need not wait."""
-    if device.type == "cuda":
-        return tensor.pin_memory().to(device, non_blocking=True)
-    return tensor.to(device)
 
 
 def _token_positions(mask: Tensor) -> Tensor:

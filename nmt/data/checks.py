@@ -92,6 +92,7 @@ NOT_RAW = (
 _WORD, LETTERS = re.compile(r"\w{3,}|\d+"), re.compile(rf"(?:(?![\d_])[{WORD_CHARACTERS}])+")
 _PLACEHOLDER = re.compile(r"%[\w().$*#-]*")  # "s" and "d" are words of many languages
 
+
 Pair = tuple[str, str]
 
 

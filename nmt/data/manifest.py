@@ -5,7 +5,7 @@ preparation, and a hash of its result.
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -234,10 +234,9 @@ def config_differences(manifest: Mapping[str, Any], config: Config) -> Iterator[
             )
 
 
-def input_differences(manifest: Mapping[str, Any], inputs: Iterable[Input]) -> list[str]:
+def input_differences(manifest: Mapping[str, Any], inputs: Sequence[Input]) -> list[str]:
     """A sentence about each input that has changed since the preparation."""
     hashes = {file["role"]: file["sha256"] for file in manifest["inputs"]}
-    inputs = list(inputs)
     if len(inputs) != len(hashes):
         return [f"it was made from {len(hashes)} input files, now there are {len(inputs)}"]
     return [

@@ -306,8 +306,14 @@ def clean_rows(
         whole = f"{tgt}\t{src}" if target_first else f"{src}\t{tgt}"
         fingerprints += map(fingerprint, (whole, sentence_key(src), sentence_key(tgt)))
     tally.non_ascii = sum(not (src.isascii() and tgt.isascii()) for src, tgt in decoded)
-    line_range = first_line, first_line + len(rows) - 1
-    checks.check_order(source.name, source.unit, line_range, languages, kept, decoded)
+    checks.check_order(
+        source.name,
+        source.unit,
+        (first_line, first_line + len(rows) - 1),
+        languages,
+        kept,
+        decoded,
+    )
     return CleanedChunk(
         "".join(f"{src}\t{tgt}\n" for src, tgt in kept), b"".join(fingerprints), tally
     )
@@ -404,8 +410,7 @@ def apply_shares(train: Split, sources: Sequence[Source], data: DataConfig) -> S
     # Each pair of a source occurs `n_times`, and some of its pairs, chosen at random, once more.
     n_wanted = np.diff(np.rint(shares.cumsum() * counts.sum()).astype(np.int64), prepend=0)
     n_times = n_wanted // np.maximum(counts, 1)
-    dtype = np.uint8 if n_times.max() < np.iinfo(np.uint8).max else np.uint32
-    copies = np.zeros(len(is_member), dtype)
+    copies = np.zeros(len(is_member), np.uint32)
     fingerprints = train.fingerprints("pair")
     start = 0
     for source, count, wanted, times in zip(
@@ -414,7 +419,7 @@ def apply_shares(train: Split, sources: Sequence[Source], data: DataConfig) -> S
         is_once_more = sample_pairs(
             fingerprints[start : start + count], wanted - times * count, data.split.seed, "share"
         )
-        copies[source.part][is_member[source.part]] = times + is_once_more.astype(copies.dtype)
+        copies[source.part][is_member[source.part]] = times + is_once_more
         start += count
     return replace(train, copies=copies)
 
@@ -430,9 +435,6 @@ def mixture(
         ]
     )
     fixed = np.array([share or 0.0 for share in shares])
-    parts: npt.NDArray[np.float64] = (
-        fixed + (1 - fixed.sum()) * weights / weights.sum()
-        if weights.any()
-        else fixed / fixed.sum()
-    )
-    return parts
+    if not weights.any():
+        return fixed / fixed.sum()
+    return fixed + (1 - fixed.sum()) * weights / weights.sum()

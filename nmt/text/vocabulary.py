@@ -159,9 +159,8 @@ class Vocabulary:
         if tuple(entries)[: len(SPECIALS)] != SPECIALS:
             raise DataError(f"{path}: does not begin with the tokens {', '.join(SPECIALS)}")
         check_content(path, advice)
-        n_special = len(SPECIALS)
         counts = [*entries.values()]
-        return cls([*entries][n_special:], [counts[UNK], *counts[n_special:]])
+        return cls([*entries][len(SPECIALS) :], [counts[UNK], *counts[len(SPECIALS) :]])
 
 
 class WordFrequencies:
