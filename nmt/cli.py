@@ -80,7 +80,8 @@ class HelpfulCommand(typer.core.TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         rows: dict[str, list[tuple[str, str]]] = {"argument": [], "option": []}
-        for parameter in self.get_params(ctx):
+        parameters: list[Any] = self.get_params(ctx)  # none is hidden
+        for parameter in parameters:
             name, text = parameter.get_help_record(ctx)
             if parameter.param_type_name == "argument":
                 name = parameter.metavar or name

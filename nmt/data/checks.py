@@ -89,7 +89,8 @@ NOT_RAW = (
     ),
 )
 
-_WORD, LETTERS = re.compile(r"\w{3,}|\d+"), re.compile(rf"(?:(?![\d_])[{WORD_CHARACTERS}])+")
+LETTERS = re.compile(rf"(?:(?![\d_])[{WORD_CHARACTERS}])+")
+_WORD = re.compile(r"\w{3,}|\d+")
 _PLACEHOLDER = re.compile(r"%[\w().$*#-]*")  # "s" and "d" are words of many languages
 
 

@@ -71,11 +71,9 @@ class Sequences:
             DataError: a file is missing or damaged.
         """
         split, _, side = stem.name.rpartition(".")
-        shard = next(stem.parent.glob(f"{split}-[0-9]*-of-[0-9]*.{side}.npy"), None)
-        n_shards = 1
-        if shard is not None:
-            n_shards = int(shard.name.removesuffix(f".{side}.npy").rpartition("-")[2])
-        return cls(*map(_load_shard, _shard_stems(stem, n_shards)))
+        shards = stem.parent.glob(f"{split}-[0-9]*-of-[0-9]*.{side}.npy")
+        counts = (path.name.removesuffix(f".{side}.npy").rpartition("-")[2] for path in shards)
+        return cls(*map(_load_shard, _shard_stems(stem, max(map(int, counts), default=1))))
 
     @classmethod
     def of_blocks(cls, blocks: Sequence[Block]) -> Self:
@@ -314,7 +312,7 @@ def encode_pairs(
             ]
             lengths = np.array([len(sentence) for sentence in sentences], np.int32)
             blocks[side].append((np.fromiter(chain.from_iterable(sentences), np.int32), lengths))
-    return Corpus(*map(Sequences.of_blocks, blocks))
+    return Corpus(Sequences.of_blocks(blocks[0]), Sequences.of_blocks(blocks[1]))
 
 
 def read_sentences(folder: Path, split: str, side: str) -> list[str]:

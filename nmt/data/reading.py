@@ -435,6 +435,9 @@ def mixture(
         ]
     )
     fixed = np.array([share or 0.0 for share in shares])
-    if not weights.any():
-        return fixed / fixed.sum()
-    return fixed + (1 - fixed.sum()) * weights / weights.sum()
+    parts: npt.NDArray[np.float64] = (
+        fixed + (1 - fixed.sum()) * weights / weights.sum()
+        if weights.any()
+        else fixed / fixed.sum()
+    )
+    return parts

@@ -130,17 +130,13 @@ def test_override(tmp_path: Path, override: str, key: str, value: Any) -> None:
     assert found == value
 
 
-def test_the_message_names_the_override_that_causes_a_problem(tmp_path: Path) -> None:
+def test_the_message_names_the_overrides(tmp_path: Path) -> None:
     path = write(tmp_path, SMALL)
     with pytest.raises(ConfigError) as caught:
         load_config(path, ["seed=2", "decoding.bem=3"])
     assert str(caught.value).startswith(
         f"{path} with --set seed=2 --set decoding.bem=3: decoding.bem: unknown key"
     )
-    write(tmp_path, f"{SMALL}sead: 3\n")
-    with pytest.raises(ConfigError) as caught:
-        load_config(path, ["seed=2"])
-    assert str(caught.value).startswith(f"{path}: sead: unknown key")
     write(tmp_path, f"{SMALL}seed: many\n")
     assert load_config(path, ["seed=2"]).seed == 2  # the override replaces the wrong value
 
