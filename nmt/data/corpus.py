@@ -13,7 +13,7 @@ most probable words, then their probabilities in units of `UNIT`.
 import tokenize
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, chain
 from pathlib import Path
@@ -150,11 +150,10 @@ class Corpus:
 
     src: Sequences
     tgt: Sequences
-    _: KW_ONLY
     soft_targets: Sequences | None = None
-    copies: int = 1
-    rare_words: tuple[Mask, Mask] | None = None
-    is_hidden: Mask | None = None
+    copies: int = field(default=1, kw_only=True)
+    rare_words: tuple[Mask, Mask] | None = field(default=None, kw_only=True)
+    is_hidden: Mask | None = field(default=None, kw_only=True)
 
     @classmethod
     def load(cls, folder: Path, split: str) -> Self:
@@ -312,7 +311,7 @@ def encode_pairs(
             ]
             lengths = np.array([len(sentence) for sentence in sentences], np.int32)
             blocks[side].append((np.fromiter(chain.from_iterable(sentences), np.int32), lengths))
-    return Corpus(Sequences.of_blocks(blocks[0]), Sequences.of_blocks(blocks[1]))
+    return Corpus(*map(Sequences.of_blocks, blocks))
 
 
 def read_sentences(folder: Path, split: str, side: str) -> list[str]:
