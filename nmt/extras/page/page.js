@@ -37,11 +37,6 @@ function report(error) {
   if (error.seconds) typingTimer = setTimeout(update, error.seconds * 1000);
 }
 
-// What `request` waits for, where that takes long.
-function showProgress(text) {
-  byId("progress").textContent = text;
-}
-
 // --- The languages and the text
 
 async function start() {

@@ -6,8 +6,13 @@ const exportedRuns = JSON.parse(document.getElementById("runs").textContent);
 
 const script = document.getElementById("worker").textContent;
 const worker = new Worker(URL.createObjectURL(new Blob([script], { type: "text/javascript" })));
-worker.onmessage = ({ data }) => showProgress(data);
-worker.onerror = ({ message }) => showProgress(`This browser cannot run the page: ${message}`);
+const progress = document.getElementById("progress");
+worker.onmessage = ({ data }) => {
+  progress.textContent = data;
+};
+worker.onerror = ({ message }) => {
+  progress.textContent = `This browser cannot run the page: ${message}`;
+};
 // A worker has no address of its own: it gets whole ones.
 const whole = (address) =>
   address.startsWith("data:") ? address : new URL(address, document.baseURI).href;

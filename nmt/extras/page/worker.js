@@ -1,8 +1,8 @@
 // The worker: loads the runs, and answers the requests of the page one after the other.
 
 const PATIENCE = 1000; // milliseconds until the page says that it is at work
-// The methods of a translator that answer, by path; an answer has the name of its method.
-const METHODS = {
+// By path, the name of an answer, and of the method of a translator that finds it.
+const NAMES = {
   translate: "lines",
   alternatives: "alternatives",
   without: "losses",
@@ -13,7 +13,8 @@ const translators = new Map(); // name of a run -> promise of its translator
 let queue = Promise.resolve();
 let current; // the request that is being answered
 
-// A message is a run, or a request with a port for its answer.
+// A message is a run, or a request with a port for its answer. Back go texts: what the page waits
+// for.
 onmessage = ({ data, ports: [port] }) => {
   queue = queue.then(() => (port ? answer(data, port) : add(data)));
 };
@@ -21,38 +22,34 @@ onmessage = ({ data, ports: [port] }) => {
 function add(run) {
   const loaded = load(run);
   translators.set(run.name, loaded);
-  return loaded.catch(tell);
+  return loaded.catch(({ message }) => postMessage(message));
 }
 
 async function answer({ path, body }, port) {
   const request = { start: performance.now(), isCancelled: false };
   port.onmessage = () => (request.isCancelled = true); // nobody waits for the answer
   current = request;
-  tell({ message: "" });
+  postMessage("");
   try {
     const translator = await translators.get(body.run);
     await pause();
-    const method = METHODS[path.slice(1)];
+    const method = NAMES[path.slice(1)];
     port.postMessage({ answer: { run: body.run, [method]: await translator[method](body) } });
   } catch (error) {
     port.postMessage({ error: error.message });
   }
-  tell({ message: "" });
+  postMessage("");
 }
 
 // To wait for between the parts of an answer: lets messages come in; ends a cancelled request.
 async function pause() {
-  if (performance.now() - current.start > PATIENCE) tell({ message: "Translating…" });
+  if (performance.now() - current.start > PATIENCE) postMessage("Translating…");
   await new Promise((resolve) => setTimeout(resolve));
   if (current.isCancelled) throw new Error("cancelled");
 }
 
-function tell({ message }) {
-  postMessage(message);
-}
-
 async function load(run) {
-  tell({ message: `Loading ${run.name}…` });
+  postMessage(`Loading ${run.name}…`);
   const files = await Promise.all([run.model, run.weights].map(read));
   try {
     new RegExp("", "v"); // old browsers fail here, not later
@@ -63,7 +60,7 @@ async function load(run) {
     const reason = "its files are damaged or incomplete, or this browser is older than 2023";
     throw new Error(`${run.name} cannot be used: ${reason} (${message}).`);
   } finally {
-    tell({ message: "" });
+    postMessage("");
   }
 }
 
