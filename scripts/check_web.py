@@ -31,7 +31,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from nmt.data.corpus import read_sentences
 from nmt.errors import NmtError
-from nmt.extras.export.program import Weights
+from nmt.extras.export.storage import Weights
 from nmt.extras.export.web_page import write_web
 from nmt.run.folder import check_same_data, load_run_config
 from nmt.run.load import find_run_and_checkpoint, load_translator

@@ -20,7 +20,6 @@ from nmt.decoding.translation import Translation
 from nmt.evaluation.results import TOKENIZED_WARNING
 from nmt.evaluation.scores import score_table
 from nmt.extras.analysis.results import Analysis
-from nmt.extras.page.files import read
 from nmt.files import explain_write_errors, write_text
 from nmt.report import curves
 from nmt.report.table import Table
@@ -127,6 +126,9 @@ def page(title: str, sections: Iterable[tuple[str, str]]) -> str:
         title: plain text.
         sections: (heading, fragment) each; the heading is plain text, and may be empty.
     """
+    # It needs another extra, the other parts of an analysis do not.
+    from nmt.extras.page.files import read
+
     body = "\n".join(
         f"<section>\n{f'<h2>{escape(heading)}</h2>' if heading else ''}\n{fragment}\n</section>"
         for heading, fragment in sections

@@ -18,10 +18,8 @@ from nmt.config.load import decoding_overrides
 from nmt.errors import DataError
 from nmt.extras.export import translate
 from nmt.extras.export.graphs import export_graphs
-from nmt.extras.export.program import Weights
 from nmt.extras.export.settings import settings_of
-from nmt.extras.export.storage import shrink
-from nmt.extras.export.web_page import write_web
+from nmt.extras.export.storage import Weights, shrink
 from nmt.files import new_folder, sha256_of, write_json, write_text
 from nmt.run.folder import load_run_config
 from nmt.run.load import load_model, opened, unchanged
@@ -75,6 +73,9 @@ def command(
     if web is not None:
         if output is not None:
             raise typer.BadParameter("-o writes ONNX, and --web a page; give one of them")
+        # It needs another extra, the help of the command and ONNX do not.
+        from nmt.extras.export.web_page import write_web
+
         write_web(paths, web, weights or "int8", overrides)
         print(f"{web}: {_size(web) / 1e6:.1f} MB; it translates without nmt, in any browser:")
         print(f"python -m http.server -d {web}" if web.is_dir() else f"open {web}")

@@ -1,20 +1,19 @@
 """Graphs of ONNX as programs for page/operators.js: no protocol buffers, and weights in 8 bits."""
 
 import re
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
 from nmt.errors import ConfigError
-from nmt.extras.export.storage import Array, compact, constants_and_nodes
+from nmt.extras.export.storage import Array, Weights, compact, constants_and_nodes
 from nmt.extras.page.files import read
 
 OPERATORS = {*re.findall(r"^  ([A-Z]\w+): ", read("operators.js"), re.MULTILINE)}
 # operator -> its inputs that are rows of numbers, which take little room
 ROWS = {"Linear": (1,), "LSTM": (1, 2), "GRU": (1, 2), "RNN": (1, 2), "Gather": (0,)}
-Weights = Literal["int8", "float32"]
 
 
 def to_program(model: onnx.ModelProto, weights: Weights) -> tuple[dict[str, Any], bytes]:

@@ -1,13 +1,14 @@
 """Weights and tables of an exported graph in fewer bytes."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
 Array = np.ndarray[Any, Any]
+Weights = Literal["int8", "float32"]
 
 
 def constants_and_nodes(graph: onnx.GraphProto) -> tuple[dict[str, Array], list[onnx.NodeProto]]:

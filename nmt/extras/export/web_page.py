@@ -26,8 +26,9 @@ from nmt.decoding.translation import UNKNOWN
 from nmt.errors import ConfigError, DataError
 from nmt.extras.export.expressions import to_javascript
 from nmt.extras.export.graphs import export_graphs
-from nmt.extras.export.program import Weights, to_program
+from nmt.extras.export.program import to_program
 from nmt.extras.export.settings import settings_of
+from nmt.extras.export.storage import Weights
 from nmt.extras.export.tokenizers import sentence_rules, tokenizer_data, warning_rules
 from nmt.extras.page.files import FOLDER, linked, read
 from nmt.files import new_folder, write_text
