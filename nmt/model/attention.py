@@ -364,7 +364,7 @@ class MultiHead(Attention):
             memory.mask.repeat_interleave(self.heads, 0),
             memory.summary,
         )
-        attended = self.head(self._split(self.query(query)).flatten(0, 1), heads, state)
+        attended: Attended = self.head(self._split(self.query(query)).flatten(0, 1), heads, state)
         context = attended.context.unflatten(0, (-1, self.heads)).transpose(1, 2).flatten(2)
         weights = attended.weights.unflatten(0, (-1, self.heads)).mean(1)
         return Attended(context, weights, attended.state)  # the context is [B, T, H_e]
