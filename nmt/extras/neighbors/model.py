@@ -101,7 +101,7 @@ def wrap(members: Sequence[Member], run: Path, config: Config) -> Sequence[Membe
         return members
     texts, stored = Counter[Pair](), None
     if options.memory is not None:
-        read_pairs = import_object("nmt.extras.init.pairs:read_pairs")
+        read_pairs = import_object("nmt.extras.init.measurement:read_pairs")
         texts.update(
             read_pairs(options.memory, (config.data.src_language, config.data.tgt_language))
         )

@@ -9,7 +9,7 @@ import pytest
 from nmt.errors import DataError
 from nmt.extras.init.inspection import PairFiles, inspect
 from nmt.extras.init.languages import has_no_spaces, language_of_name
-from nmt.extras.init.pairs import read_pairs
+from nmt.extras.init.measurement import read_pairs
 from tests import toy
 from tests.extras.init.files import FORMATS, TEXT_FORMATS, Format, table, zipped
 
