@@ -75,41 +75,45 @@ MAX_VALIDATED = 200
 
 
 @dataclass(frozen=True)
-class Task:
-    """What the user asks for; the fields are the options of the command."""
+class Work:
+    """An adaptation that goes on.
+
+    Attributes:
+        memory, general, mix, max_loss, device, quiet: the options of the command.
+        base: the run to start from. output: the run to write. unfinished: the folder of the
+            training.
+        is_begun: whether an earlier call was interrupted.
+        made: folders that do not stay if it ends without a run.
+    """
 
     memory: Sequence[Path]
-    output: Path | None
     general: Path | None
     mix: float
     max_loss: float
     device: DeviceName
     quiet: bool
-
-    def say(self, text: str) -> None:
-        if not self.quiet:
-            print(text, flush=True)
-
-
-@dataclass(frozen=True)
-class Work:
-    """An adaptation that goes on.
-
-    Attributes:
-        output: the run to write. unfinished: the folder of the training.
-        is_begun: whether an earlier call was interrupted.
-        made: folders that do not stay if it ends without a run.
-    """
-
-    task: Task
     base: Path
     output: Path
     unfinished: Path
     is_begun: bool
     made: list[Path]
 
+    def say(self, text: str) -> None:
+        if not self.quiet:
+            print(text, flush=True)
 
-def adapt(run: Path, task: Task) -> None:
+
+def adapt(
+    run: Path,
+    memory: Sequence[Path],
+    output: Path | None,
+    general: Path | None,
+    mix: float,
+    max_loss: float,
+    device: DeviceName,
+    *,
+    quiet: bool,
+) -> None:
     """Write the adapted run, and print what it gains and costs. Called again after an interruption,
     it continues, and ends with the same run.
 
@@ -119,26 +123,39 @@ def adapt(run: Path, task: Task) -> None:
         NmtError: the run or the pairs cannot be used.
     """
     run = find_run(run)
-    base = find_base(run)
-    if base != run:
-        task.say(f"{run} is adapted from {base}; this starts there too, with these pairs alone")
-    memory = re.sub(r"[^\w-]+", "-", task.memory[0].name.partition(".")[0])
-    output = task.output or RUNS_FOLDER / f"{base.resolve().name}-{memory}"
+    is_adapted = any(event["event"] == EVENT for event in Journal(run / JOURNAL_FILE).read())
+    base = next(ancestors(run)) if is_adapted else run
+    if base != run and not quiet:
+        text = f"{run} is adapted from {base}; this starts there too, with these pairs alone"
+        print(text, flush=True)
+    name = re.sub(r"[^\w-]+", "-", memory[0].name.partition(".")[0])
+    output = output or RUNS_FOLDER / f"{base.resolve().name}-{name}"
     unfinished = output.parent / f".{output.name}.adapting"
     if output.exists():
         raise ConfigError(f"{output}: exists already; name another run with -o")
     with lock_run(output):
-        is_begun = unfinished.exists()
-        work = Work(task, base, output, unfinished, is_begun, [unfinished])
+        work = Work(
+            memory,
+            general,
+            mix,
+            max_loss,
+            device,
+            quiet,
+            base,
+            output,
+            unfinished,
+            unfinished.exists(),
+            [unfinished],
+        )
         unfinished.mkdir(exist_ok=True)
         try:
-            general = _general_pairs(work)
-            config = _prepare(_configure(work, general), work)
+            prepared = _general_pairs(work)
+            config = _prepare(_configure(work, prepared), work)
             _train(config, work)
-            _choose(config, general, work)
+            _choose(config, prepared, work)
         except (ConfigError, DataError) as error:
             # What an interrupted call has left is not lost by a wrong option of this one.
-            if not is_begun or isinstance(error, NothingGainedError):
+            if not work.is_begun or isinstance(error, NothingGainedError):
                 _delete(work.made)
             raise
         _delete([unfinished])
@@ -151,26 +168,15 @@ def _delete(folders: Sequence[Path]) -> None:
         lock_file(folder).unlink(missing_ok=True)
 
 
-def find_base(run: Path) -> Path:
-    """The run itself, or the one that it is adapted from.
-
-    Raises:
-        CheckpointError: that is missing.
-    """
-    if all(event["event"] != EVENT for event in Journal(run / JOURNAL_FILE).read()):
-        return run
-    return next(ancestors(run))
-
-
 def _general_pairs(work: Work) -> Path:
     """The folder of prepared data with general pairs, which a file may have to become first.
 
     Raises:
         DataError: there are none.
     """
-    base, task = work.base, work.task
+    base, general = work.base, work.general
     parent = load_run_config(base)
-    if task.general is None:
+    if general is None:
         folder = parent.prepared_folder
         if not (folder / MANIFEST).exists():
             raise DataError(
@@ -179,15 +185,15 @@ def _general_pairs(work: Work) -> Path:
             )
         check_same_data(base, folder)
         return folder
-    if (task.general / MANIFEST).exists():
-        direction = load_manifest(task.general)["config"]["data"]["direction"]
+    if (general / MANIFEST).exists():
+        direction = load_manifest(general)["config"]["data"]["direction"]
         if direction != parent.data.direction:
             raise DataError(
-                f"--general {task.general}: is {direction}, but {base} translates "
+                f"--general {general}: is {direction}, but {base} translates "
                 f"{parent.data.direction}; name data of that direction"
             )
-        return task.general
-    source, found = _inspect([task.general], parent)
+        return general
+    source, found = _inspect([general], parent)
     check_number(found, MIN_PAIRS, "--general")
     values = {
         "name": f"{work.output.name}-{GENERAL}",
@@ -212,11 +218,10 @@ def _inspect(paths: Sequence[Path], parent: Config) -> tuple[dict[str, Any], Mea
 
 
 def _configure(work: Work, general: Path) -> Config:
-    task = work.task
     parent = load_run_to_fine_tune(work.base, None)
-    source, found = _inspect(task.memory, parent)
+    source, found = _inspect(work.memory, parent)
     values = propose_fine_tuning(
-        work.output.name, source, found, str(work.base), parent, general, task.mix, PASSES
+        work.output.name, source, found, str(work.base), parent, general, work.mix, PASSES
     )
     split = values["data"]["split"]
     split |= {"dev": min(MAX_DEV, split["dev"]), "test": min(MAX_TEST, split["test"])}
@@ -249,7 +254,7 @@ def _prepare(config: Config, work: Work) -> Config:
     work.made.append(folder)
     while True:
         try:
-            manifest = prepare.run(config, progress=False if work.task.quiet else None)
+            manifest = prepare.run(config, progress=False if work.quiet else None)
             break
         except TooFewPairsError:
             if config.data.split.dev < 2 * MIN_HELD_OUT:
@@ -264,7 +269,7 @@ def _prepare(config: Config, work: Work) -> Config:
                 ) from None
             raise
     counts = ", ".join(f"{part['pairs']:,} for {name}" for name, part in manifest["splits"].items())
-    work.task.say(f"{folder}: {counts}")
+    work.say(f"{folder}: {counts}")
     return config
 
 
@@ -277,7 +282,7 @@ def _with_split(config: Config, size: int) -> Config:
 
 def _train(config: Config, work: Work) -> None:
     """Train, or continue. Raises: TrainingError: interrupted."""
-    with Console(config, quiet=work.task.quiet) as console:
+    with Console(config, quiet=work.quiet) as console:
 
         def listen(event: Event) -> None:
             """What `nmt train` shows, but not which commands come next."""
@@ -289,13 +294,14 @@ def _train(config: Config, work: Work) -> None:
                 config,
                 work.unfinished,
                 resume=True,
-                device=work.task.device,
+                device=work.device,
                 quiet=True,  # prints warnings
                 listen=listen,
             )
         except TrainingError as error:
-            text = str(error).replace("the command with --resume", "the command")
-            raise TrainingError(text) from None
+            raise TrainingError(
+                str(error).replace("the command with --resume", "the command")
+            ) from None
 
 
 def _choose(config: Config, general: Path, work: Work) -> None:
@@ -304,9 +310,8 @@ def _choose(config: Config, general: Path, work: Work) -> None:
     Raises:
         NothingGainedError: there is none.
     """
-    task = work.task
     base = work.base
-    device = set_up_device(task.device)
+    device = set_up_device(work.device)
     checkpoint = open_checkpoints(work.unfinished, config).find("last")
     assert checkpoint is not None  # the training is finished
     before = load_model(base, find_checkpoint(base)).to(device).eval()
@@ -317,21 +322,21 @@ def _choose(config: Config, general: Path, work: Work) -> None:
     folders = {GENERAL: general, MEMORY: config.prepared_folder}
     dev, test = (Sets.read(folders, split, config) for split in ("dev", "test"))
     base_scores = dev.bleu(dev.translate(before, base))
-    task.say(f"dev BLEU of {base}: {_listing(base_scores)}")
+    work.say(f"dev BLEU of {base}: {_listing(base_scores)}")
 
     def measure_share(share: float) -> Scores:
         bleu = dev.bleu(dev.translate(between(start, after, share), work.unfinished))
-        task.say(f"{100 * share:g} % of the way to the trained weights: {_listing(bleu)}")
+        work.say(f"{100 * share:g} % of the way to the trained weights: {_listing(bleu)}")
         return bleu
 
-    results = search(measure_share, base_scores[GENERAL] - task.max_loss)
-    share = best_share(results, base_scores, task.max_loss)
+    results = search(measure_share, base_scores[GENERAL] - work.max_loss)
+    share = best_share(results, base_scores, work.max_loss)
     model = between(start, after, share)
     changes = test.changes(test.translate(before, base), test.translate(model, work.unfinished))
     facts = {"share": share, "dev": results[share], "test": change_table(changes).to_dict()}
     _write_run(config, work, model, step_of(checkpoint.name), facts)
     print(change_table(changes).to_text())
-    for remark in remarks(changes, task.max_loss):
+    for remark in remarks(changes, work.max_loss):
         print(f"nmt: {remark}", file=sys.stderr)
     print(f"{work.output}: {100 * share:g} % of the way from {base}")
 
@@ -348,9 +353,9 @@ def _write_run(
             shutil.copyfile(work.unfinished / name, folder / name)
         Journal(folder / JOURNAL_FILE).write(EVENT, step, base=str(work.base), **facts)
         try:
-            calibrate(folder, config.prepared_folder, work.task.device, MAX_AFTER_TRAINING)
+            calibrate(folder, config.prepared_folder, work.device, MAX_AFTER_TRAINING)
         except NmtError as error:  # few pairs, or what `decoding` needs comes later
-            work.task.say(f"without confidence in translations: {error}")
+            work.say(f"without confidence in translations: {error}")
 
 
 def _listing(scores: Scores) -> str:

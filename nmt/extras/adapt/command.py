@@ -61,6 +61,6 @@ def command(
         raise ConfigError("--with: give one file, or two files with a sentence per line")
     if not 0 < mix < 1:
         raise ConfigError(f"--mix {mix:g}: must be above 0 and below 1, for example 0.5")
-    from nmt.extras.adapt.adaptation import Task, adapt
+    from nmt.extras.adapt.adaptation import adapt
 
-    adapt(run, Task(memory, output, general, mix, max_loss, device, quiet))
+    adapt(run, memory, output, general, mix, max_loss, device, quiet=quiet)

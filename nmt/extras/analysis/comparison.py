@@ -173,7 +173,7 @@ def comparison(translated: Translated) -> Section | None:
             ("Comparison", "\n".join([html.paragraphs(remarks), *map(html.table, tables)])),
             ("Sentences that gained or lost most", html.sentence_list(sentences)),
         ],
-        failures=_failures(differences[0]),
+        failures=[*_failures(differences[0])],
     )
 
 
@@ -187,14 +187,13 @@ def _changes(sentences: list[dict[str, Any]]) -> Iterator[str]:
         yield f"chrF {one['gain']:+.1f}\n{sentence_text(one)}"
 
 
-def _failures(bleu: Difference) -> list[str]:
+def _failures(bleu: Difference) -> Iterator[str]:
     """That the system is worse in BLEU, if chance does not explain it."""
-    if bleu.difference >= 0 or bleu.p_randomisation >= ALPHA:
-        return []
-    return [
-        f"BLEU {bleu.score:.2f} is worse than {bleu.other:.2f}, by {-bleu.difference:.2f} "
-        f"(p = {bleu.p_randomisation:.4f} < {ALPHA:g})"
-    ]
+    if bleu.difference < 0 and bleu.p_randomisation < ALPHA:
+        yield (
+            f"BLEU {bleu.score:.2f} is worse than {bleu.other:.2f}, by {-bleu.difference:.2f} "
+            f"(p = {bleu.p_randomisation:.4f} < {ALPHA:g})"
+        )
 
 
 def compare(

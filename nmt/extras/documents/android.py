@@ -38,7 +38,13 @@ def _value(text: str, element: Tag) -> Segment | Skipped | None:
     if edges is None or REFERENCE.fullmatch(text, start, end):
         return None
     body = edges.end(1), edges.start(2), is_section
-    content = content_of(text, body, _kind, _decoded, keeps_space=is_quoted)
+    content = content_of(
+        text,
+        body,
+        _kind,
+        lambda raw: unescaped(re.sub(r'(\\.)|"', r"\1", raw)),
+        keeps_space=is_quoted,
+    )
     if not is_text(content.text):
         return None
     return message(
@@ -56,7 +62,3 @@ def _kind(tag: Tag) -> tuple[Kind | None, str, bool]:
     if tag.name == "xliff:g" or tag.is_entity:
         return "item", "", not tag.is_entity
     return kind_in_section(tag)
-
-
-def _decoded(raw: str) -> str:
-    return unescaped(re.sub(r'(\\.)|"', r"\1", raw))

@@ -102,8 +102,10 @@ class Content:
         try:
             return text.encode(self.encoding, self.escapes)
         except UnicodeEncodeError as error:
-            problem = f"its encoding, {self.encoding}, has no {text[error.start]!r}"
-            raise DataError(f"{name}: {problem}; save it as UTF-8") from None
+            raise DataError(
+                f"{name}: its encoding, {self.encoding}, has no {text[error.start]!r}; save it as "
+                "UTF-8"
+            ) from None
 
 
 class TextDocument:
@@ -142,8 +144,10 @@ class TextDocument:
         self.remarks = [describe(reason, lines, self.unit) for reason, lines in skipped.items()]
         for line, each in zip(self.lines, self.segments, strict=True):
             if len(each.text.text) > MAX_STREAMED_BYTES:
-                limit = f"longer than {MAX_STREAMED_BYTES:,} characters"
-                raise DataError(f"{name}, {self.unit} {line}: a text is {limit}; divide it")
+                raise DataError(
+                    f"{name}, {self.unit} {line}: a text is longer than {MAX_STREAMED_BYTES:,} "
+                    "characters; divide it"
+                )
 
     def written(self, translations: Iterable[Marked]) -> Iterator[bytes]:
         """The file with these translations, in pieces. Raises: DataError: its encoding lacks a
@@ -233,8 +237,10 @@ def open_document(
     """
     format_name = format_name or format_of(name)
     if format_name not in DOCUMENT_FORMATS:
-        known = ", ".join(DOCUMENT_FORMATS if format_name else SUFFIXES)
-        raise DataError(f"{name}: unknown format; these are known: {known}")
+        raise DataError(
+            f"{name}: unknown format; these are known: "
+            f"{', '.join(DOCUMENT_FORMATS if format_name else SUFFIXES)}"
+        )
     part = FORMATS[format_name]
     find = import_object(part.trait("texts"))
     if format_name == "docx":
@@ -243,7 +249,8 @@ def open_document(
     try:
         return TextDocument(name, content, find(content.text), fill_all=fill_all)
     except ExpatError as error:
-        problem = f"not well-formed ({ErrorString(error.code)})"
-        raise FormatError(f"{name}, line {error.lineno}: {problem}") from None
+        raise FormatError(
+            f"{name}, line {error.lineno}: not well-formed ({ErrorString(error.code)})"
+        ) from None
     except FormatError as error:
         raise FormatError(f"{name}, {error}") from None

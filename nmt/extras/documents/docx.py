@@ -53,13 +53,15 @@ class DocxDocument(TextDocument):
                     place = f"{name}, {info.filename}"
                     content = Content.of_bytes(archive.read(info), place, FORMATS["docx"])
                     self._members[info.filename] = content
-                    for each in _find(content.text):
-                        end = start + each.end
-                        found.append(replace(each, start=start + each.start, end=end))
+                    found += (
+                        replace(each, start=start + each.start, end=start + each.end)
+                        for each in _find(content.text)
+                    )
                     start += len(content.text) + 1
         except DAMAGE as error:
-            problem = f"damaged, or no .docx ({error})"
-            raise DataError(f"{name}: {problem}; save it as .docx again") from None
+            raise DataError(
+                f"{name}: damaged, or no .docx ({error}); save it as .docx again"
+            ) from None
         except (ExpatError, FormatError) as error:
             raise DataError(f"{place}: {error}; save it as .docx again") from None
         if not self._members:
@@ -210,5 +212,4 @@ def _write(base: str, lead: str, tail: str, translation: Marked) -> str:
 
 
 def _written(text: str, layout: str) -> str:
-    content = f'<w:t xml:space="preserve">{escape(text)}</w:t>'
-    return f"{START}{layout}{content}{END}" if text else ""
+    return f'{START}{layout}<w:t xml:space="preserve">{escape(text)}</w:t>{END}' if text else ""

@@ -38,8 +38,7 @@ QUOTES = {'"': "&quot;", "'": "&#39;"}
 
 def find(text: str) -> Iterator[Segment]:
     """The texts between the borders of blocks, and the attributes that people read."""
-    found = [*tags(text, HTML)]
-    for tag, pieces in blocks(found, 0, len(text), partial(kind_of, text)):
+    for tag, pieces in blocks([*tags(text, HTML)], 0, len(text), partial(kind_of, text)):
         if tag is not None and not _stays(tag):
             yield from _read_attributes(text, tag)
         if pieces:
@@ -82,14 +81,9 @@ def _read_attributes(text: str, tag: Tag) -> Iterator[Segment]:
             continue
         n_quotes = found[2][0] in "\"'"
         start, end = offset + found.start(2) + n_quotes, offset + found.end(2) - n_quotes
-        pieces, position = list[Piece](), start
-        for each in tags(text, HTML, start, end):
-            if not each.name:
-                pieces += [Piece(position, each.start), Piece(each.start, each.end, "item")]
-                position = each.end
-        yield from _segments(
-            text, [*pieces, Piece(position, end)], offset + found.start(), offset + found.end()
-        )
+        templates = [each for each in tags(text, HTML, start, end) if not each.name]
+        *_, (_, pieces) = blocks(templates, start, end, lambda _: ("item", "", False))
+        yield from _segments(text, pieces, offset + found.start(), offset + found.end())
 
 
 def _segments(

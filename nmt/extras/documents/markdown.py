@@ -110,8 +110,9 @@ def _readable(text: str) -> str:
     for paragraph in re.finditer(r"(?:.+\n?)+", rest):  # which would take the parser minutes
         if len(paragraph[0]) > MAX_STREAMED_BYTES:
             line = line_at(text, end + paragraph.start())
-            limit = f"longer than {MAX_STREAMED_BYTES:,} characters"
-            raise FormatError(f"line {line}: a text is {limit}; divide it")
+            raise FormatError(
+                f"line {line}: a text is longer than {MAX_STREAMED_BYTES:,} characters; divide it"
+            )
     return re.sub(".", " ", text[:end]) + rest
 
 

@@ -111,8 +111,10 @@ def elements(text: str) -> Iterator[Tag]:
 
     def refuse(name: str, _parameter: bool, value: str | None, *_: str | None) -> None:
         if value is None or re.search(r"[&%]\w", value):
-            line = parser.CurrentLineNumber
-            raise FormatError(f"line {line}: entity {name} stands for a file or other entities")
+            raise FormatError(
+                f"line {parser.CurrentLineNumber}: entity {name} stands for a file or other "
+                "entities"
+            )
 
     parser.EntityDeclHandler = refuse
     parser.DefaultHandler = lambda _: None  # it lets entities stand

@@ -82,8 +82,7 @@ def find(text: str) -> Iterator[Segment | Skipped]:
     charset = None
     for entry in entries(text):
         if not entry.source:
-            header = entry.texts.get("msgstr", "")
-            number = re.search(r"nplurals\s*=\s*(\d+)", header)
+            number = re.search(r"nplurals\s*=\s*(\d+)", entry.texts.get("msgstr", ""))
             n_forms = int(number[1]) if number else 0
             charset = re.compile("charset=(CHARSET)").search(
                 text, *entry.spans.get("msgstr", (0, 0))

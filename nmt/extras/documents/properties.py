@@ -39,8 +39,5 @@ def _written(value: str, *, is_ascii: bool, is_pattern: bool) -> str:
     """A value as in the file. is_ascii: whether the file has other characters as escapes only."""
     value = value.replace("'", "''") if is_pattern else value
     value = re.sub(r"\A ", r"\\ ", value.translate(ESCAPES))
-    return re.sub(r"[^\x00-\x7f]" if is_ascii else r"[^\x00-\uffff]", _escape, value)
-
-
-def _escape(found: re.Match[str]) -> str:
-    return json.dumps(found[0])[1:-1]
+    to_escape = r"[^\x00-\x7f]" if is_ascii else r"[^\x00-\uffff]"
+    return re.sub(to_escape, lambda found: json.dumps(found[0])[1:-1], value)

@@ -69,8 +69,7 @@ def _text(text: str, start: int, end: int) -> Segment:
     width = max(WIDTH, *map(len, lines))
 
     def write(translation: Marked) -> str:
-        broken = _broken(translation.text, len(lines), width)
-        return Marked(broken, translation.marks).written
+        return Marked(_broken(translation.text, len(lines), width), translation.marks).written
 
     return Segment(start, end, content, write)
 

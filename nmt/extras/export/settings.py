@@ -39,7 +39,15 @@ def settings_of(run: Path, config: Config) -> dict[str, Any]:
         ConfigError: the exported translator would find other translations.
         DataError: vocabularies or tokenizers of the run are missing or damaged.
     """
-    _check_is_exported(config)
+    if config.tokenizer.kind not in translate.TOKENIZERS:
+        raise ConfigError(f"tokenizer.kind: {config.tokenizer.kind} cannot be exported")
+    for key, only in NOT_EXPORTED.items():
+        value: Any = config.decoding
+        for name in key.split("."):
+            value = getattr(value, name, only)  # a key of an extra that is not there
+        if value != only:
+            setting = f"decoding.{key}={'null' if only is None else only}"
+            raise ConfigError(f"decoding.{key}: {value} cannot be exported; add --set {setting}")
     languages = (config.data.src_language, config.data.tgt_language)
     decoding = config.decoding
     wordless = WordlessLines(*load_vocabularies(run))
@@ -57,16 +65,3 @@ def settings_of(run: Path, config: Config) -> dict[str, Any]:
         "lexicon": {},
         "not_copied": "".join(sorted(wordless.only_source)) if wordless.are_copied else None,
     }
-
-
-def _check_is_exported(config: Config) -> None:
-    """Raises: ConfigError if the exported translator would find other translations."""
-    if config.tokenizer.kind not in translate.TOKENIZERS:
-        raise ConfigError(f"tokenizer.kind: {config.tokenizer.kind} cannot be exported")
-    for key, only in NOT_EXPORTED.items():
-        value: Any = config.decoding
-        for name in key.split("."):
-            value = getattr(value, name, only)  # a key of an extra that is not there
-        if value != only:
-            setting = f"decoding.{key}={'null' if only is None else only}"
-            raise ConfigError(f"decoding.{key}: {value} cannot be exported; add --set {setting}")

@@ -35,17 +35,13 @@ XML_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 def open_jsonl(config: SourceConfig, files: Files, languages: Languages) -> list[PairSource]:
     """Files with a JSON object on each line, or with one array of objects."""
     names = _names(config, languages)
-    return [
-        (JsonArraySource if _is_array(path, config.member) else JsonLinesSource)(
-            path, config.member, names
-        )
-        for path in files[""]
-    ]
+    return [_json_source(path, config.member, names) for path in files[""]]
 
 
-def _is_array(path: Path, member: str | None) -> bool:
+def _json_source(path: Path, member: str | None, names: tuple[str, str]) -> "JsonLinesSource":
     first = next(read_blocks(path, member), b"")
-    return first.decode(json.detect_encoding(first), "replace").lstrip().startswith("[")
+    text = first.decode(json.detect_encoding(first), "replace").lstrip()
+    return (JsonArraySource if text.startswith("[") else JsonLinesSource)(path, member, names)
 
 
 def open_parquet(config: SourceConfig, files: Files, languages: Languages) -> list[PairSource]:
@@ -59,8 +55,7 @@ def open_tmx(config: SourceConfig, files: Files, languages: Languages) -> list[P
 
 def jsonl_records(path: Path) -> Iterator[dict[str, str]]:
     """The texts of each object by their keys, for a look at the file."""
-    source = JsonArraySource if _is_array(path, None) else JsonLinesSource
-    for row in source(path, None, ("", "")).rows():
+    for row in _json_source(path, None, ("", "")).rows():
         with suppress(ValueError, RecursionError):
             yield dict(_texts_in(json.loads(row[0])))
 
@@ -83,8 +78,7 @@ def tmx_records(path: Path) -> Iterator[dict[str, str]]:
     """The texts of each unit by their languages, without regions; that of the header's `srclang` is
     the first.
     """
-    source = TmxSource(path, None, ("", ""))
-    for unit in source.units(ignore_progress):
+    for unit in TmxSource(path, None, ("", "")).units(ignore_progress):
         texts: dict[str, str] = {}
         for code, text in unit.items():
             texts.setdefault(code.partition("-")[0], text)

@@ -147,8 +147,7 @@ def _start_with_data(
     else:
         if (parent.prepared_folder / MANIFEST).exists():
             general = Path(_seen_from(folder, parent.prepared_folder))
-        start = _seen_from(folder, run)
-        values = propose_specialist(name, source, found, start, parent, general)
+        values = propose_specialist(name, source, found, _seen_from(folder, run), parent, general)
         purpose = f", to fine-tune {run}"
     text = (
         f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
@@ -225,9 +224,11 @@ def json_schema() -> dict[str, Any]:
     """The JSON schema of a configuration, with which editors complete, explain and check its keys.
     Rules between keys (nmt/config/rules.py) are not part of it.
     """
-    schema = _tidied(Config.model_json_schema())
-    dialect = "https://json-schema.org/draft/2020-12/schema"
-    return {"$schema": dialect, "title": "Configuration of nmt", **schema}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Configuration of nmt",
+        **_tidied(Config.model_json_schema()),
+    }
 
 
 def _tidied(node: Any) -> Any:

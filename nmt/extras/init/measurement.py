@@ -79,8 +79,9 @@ def measure(config: SourceConfig, files: Files, languages: Languages) -> Measure
     fingerprints, texts = list[bytes](), list[str]()
     for rows in chunked(source.rows(), CHUNK_ROWS):
         if n_rows < MAX_CLEANED:
-            first_line = source.first_line + n_rows
-            chunk = clean_rows(source, CleaningConfig(), rows, first_line, languages)
+            chunk = clean_rows(
+                source, CleaningConfig(), rows, source.first_line + n_rows, languages
+            )
             tally.add(chunk.tally)
             fingerprints.append(chunk.fingerprints)
             texts += chunk.lines.splitlines()
@@ -89,8 +90,7 @@ def measure(config: SourceConfig, files: Files, languages: Languages) -> Measure
     columns = np.frombuffer(b"".join(fingerprints), "<u8").reshape(-1, len(KINDS))
     different = columns[splitting.find_first(columns[:, 0])]
     checks.check_dropped(source.name, tally.dropped, tally.read)
-    sample = [text.partition("\t") for text in texts[:: len(texts) // MAX_CHECKED + 1]]
-    pairs = [(src, tgt) for src, _, tgt in sample]
+    pairs = [*map(to_pair, texts[:: len(texts) // MAX_CHECKED + 1])]
     checks.check_languages(source.name, pairs, languages)
     part = n_cleaned / n_rows if n_rows else 1
     return Measures(
@@ -118,8 +118,7 @@ def _held_out(fingerprints: splitting.Fingerprints) -> int:
     component = splitting.connected_components(*numbers)
     while size > 1:
         with suppress(DataError):
-            config = SplitConfig(dev=size, test=size)
-            splitting.assign_splits(fingerprints[:, 0], component, config)
+            splitting.assign_splits(fingerprints[:, 0], component, SplitConfig(dev=size, test=size))
             break
         size //= 2
     return max(1, size)

@@ -18,7 +18,7 @@ from nmt.data.batches import plan_batches, read_batches
 from nmt.data.corpus import Corpus
 from nmt.device import set_up_device
 from nmt.errors import ConfigError, DataError
-from nmt.extras.lexicon.lexicon import LEXICON_FILE, Entry, Lexicon
+from nmt.extras.lexicon.lexicon import LEXICON_FILE, Entry, Lexicon, save_lexicon
 from nmt.files import explain_write_errors, is_as_written
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.folder import (
@@ -89,10 +89,10 @@ def command(
         count_links(model.eval(), corpus, sample, links, config.seed)
     lexicon = build_lexicon(links, *vocabularies)
     with explain_write_errors(path):
-        lexicon.save(path)
-    n_entries = sum(map(len, lexicon.entries.values()))
+        save_lexicon(path, lexicon)
+    n_entries = sum(map(len, lexicon.values()))
     print(
-        f"{path}: {n_entries:,} translations of {len(lexicon.entries):,} source tokens, "
+        f"{path}: {n_entries:,} translations of {len(lexicon):,} source tokens, "
         f"from {len(sample):,} pairs in {time.monotonic() - start_time:.0f} s"
     )
 
@@ -168,4 +168,4 @@ def build_lexicon(
         rows = zip(tokens, (counts[kept] / total).tolist(), counts[kept].tolist(), strict=True)
         (source,) = src_vocabulary.tokens([int(src[start])])
         entries[source] = [Entry(*row) for row in rows if row[1] >= MIN_PROBABILITY]
-    return Lexicon(entries)
+    return entries

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 import torch
@@ -43,49 +42,41 @@ class Entry:
     count: int
 
 
-@dataclass(frozen=True)
-class Lexicon:
-    """Source token -> its translations, most probable first; `<unk>` is one of them."""
-
-    entries: Mapping[str, Sequence[Entry]]
-
-    def save(self, path: Path) -> None:
-        """Write a table with one entry per line, whole or not at all."""
-        rows = [
-            f"{source}\t{entry.token}\t{entry.probability:.4f}\t{entry.count}"
-            for source, entries in self.entries.items()
-            for entry in entries
-        ]
-        write_recorded(path, "".join(f"{row}\n" for row in (HEADER, *rows)))
-
-    @classmethod
-    def load(cls, path: Path) -> Self:
-        """Raises: DataError if the file cannot be read, or a line is damaged."""
-        header, *lines = read_lines(path, advice=REMEDY, max_bytes=MAX_TEXT_BYTES) or [""]
-        if header != HEADER:
-            raise DataError(f"{path}, line 1: expected {HEADER!r}, found {header!r}; {REMEDY}")
-        entries: dict[str, list[Entry]] = {}
-        for number, line in enumerate(lines, 2):
-            if line.strip():
-                try:
-                    source, token, probability, count = line.split("\t")
-                    entry = Entry(token, float(probability), int(count))
-                except ValueError:
-                    raise DataError(
-                        f"{path}, line {number}: expected source, target, probability and count "
-                        f"with tabs between, found {line!r}; {REMEDY}"
-                    ) from None
-                entries.setdefault(source, []).append(entry)
-        warn_if_changed(path)
-        return cls(
-            {
-                source: sorted(unsorted, key=lambda entry: -entry.probability)
-                for source, unsorted in entries.items()
-            }
-        )
+# Source token -> its translations, most probable first; `<unk>` is one of them.
+Lexicon = Mapping[str, Sequence[Entry]]
 
 
-load_lexicon = Lexicon.load
+def save_lexicon(path: Path, lexicon: Lexicon) -> None:
+    """Write a table with one entry per line, whole or not at all."""
+    rows = [
+        f"{source}\t{entry.token}\t{entry.probability:.4f}\t{entry.count}"
+        for source, entries in lexicon.items()
+        for entry in entries
+    ]
+    write_recorded(path, "".join(f"{row}\n" for row in (HEADER, *rows)))
+
+
+def load_lexicon(path: Path) -> Lexicon:
+    """Raises: DataError if the file cannot be read, or a line is damaged."""
+    header, *lines = read_lines(path, advice=REMEDY, max_bytes=MAX_TEXT_BYTES) or [""]
+    if header != HEADER:
+        raise DataError(f"{path}, line 1: expected {HEADER!r}, found {header!r}; {REMEDY}")
+    lexicon: dict[str, list[Entry]] = {}
+    for number, line in enumerate(lines, 2):
+        if line.strip():
+            try:
+                source, token, probability, count = line.split("\t")
+                entry = Entry(token, float(probability), int(count))
+            except ValueError:
+                raise DataError(
+                    f"{path}, line {number}: expected source, target, probability and count "
+                    f"with tabs between, found {line!r}; {REMEDY}"
+                ) from None
+            lexicon.setdefault(source, []).append(entry)
+    warn_if_changed(path)
+    for entries in lexicon.values():
+        entries.sort(key=lambda entry: -entry.probability)
+    return lexicon
 
 
 def wrap(members: Sequence[Member], run: Path, config: Config) -> Sequence[Member]:
@@ -102,7 +93,7 @@ def wrap(members: Sequence[Member], run: Path, config: Config) -> Sequence[Membe
         raise ConfigError(
             f"decoding.shortlist: {size} needs the lexicon of the run; `nmt lexicon {run}` makes it"
         )
-    shortlist = Shortlist(Lexicon.load(path), *load_vocabularies(run), size)
+    shortlist = Shortlist(load_lexicon(path), *load_vocabularies(run), size)
     models = [member.model for member in members]
     model = models[0] if len(models) == 1 else Ensemble(models)
     return [Member(members[0].trained, with_shortlist(model, shortlist))]
@@ -120,7 +111,7 @@ class Shortlist:
     ) -> None:
         self._frequent = np.arange(min(max(N_FREQUENT, len(SPECIALS)), len(tgt_vocabulary)))
         self._translations: dict[int, NDArray[np.int64]] = {}
-        for token, entries in lexicon.entries.items():
+        for token, entries in lexicon.items():
             (src_id,) = src_vocabulary.ids([token])
             if src_id == UNK and token != SPECIALS[UNK]:  # a user may have added words to the file
                 continue

@@ -211,16 +211,12 @@ class SimilarSentences:
         squares = np.bincount(self._sentences, np.repeat(self._idf**2, counts), len(sentences))
         self._norms = np.sqrt(np.maximum(squares, np.finfo(np.float64).tiny))
 
-    def find(self, sentence: Sequence[int], n: int) -> NDArray[np.int64]:
-        """The indices of at most n sentences with a feature of `sentence`, the most similar first;
-        of equals, the earlier first.
-        """
-        return self.rank(sentence, n)[0]
-
     def rank(
         self, sentence: Sequence[int], n: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """As `find`, and the similarity of each, up to 1."""
+        """The indices of at most n sentences with a feature of `sentence`, the most similar first;
+        of equals, the earlier first. And the similarity of each, up to 1.
+        """
         ids = np.asarray(sentence, np.int64)
         wanted = np.unique(np.concatenate([ids, self._pairs(ids)]))
         rows = np.searchsorted(self._features, wanted)
@@ -285,7 +281,7 @@ class NeighborModel(TranslationModel):
             row[: length - 1]
             for row, length in zip(src.tolist(), src_lengths.tolist(), strict=True)
         ]
-        found = [self.similar.find(sentence, self.options.pairs) for sentence in sentences]
+        found = [self.similar.rank(sentence, self.options.pairs)[0] for sentence in sentences]
         datastore = self.datastore
         if datastore is None:
             pairs = np.unique(np.append(np.concatenate(found), 0))  # one at least

@@ -56,9 +56,8 @@ class Ranking(Ranker):
             ]
         if self.options.method != "mbr":
             return ranked
-        reranked = self.backward is not None
         return [
-            rank_by_expected_utility(candidates, self.options, reranked=reranked)
+            rank_by_expected_utility(candidates, self.options, reranked=self.backward is not None)
             for candidates in ranked
         ]
 
@@ -92,5 +91,4 @@ def rank(config: Config, device: DeviceName) -> Ranking | None:
                 "reranking needs the same case"
             )
         keys = ("decoding.rerank.run=null", f"decoding.precision={decoding.precision}")
-        backward = build_translator([member], device=device, overrides=keys)
-        return Ranking(decoding, backward)
+        return Ranking(decoding, build_translator([member], device=device, overrides=keys))

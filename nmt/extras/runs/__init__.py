@@ -24,7 +24,7 @@ COMMANDS = {
     "calibrate": (
         "Measure on the dev set how probable it is that a translation is good, for "
         "--least-confidence.",
-        "nmt.extras.runs.calibrate:command",
+        "nmt.extras.runs.after_training:calibrate_command",
     ),
     "reproduce": (
         "Train a finished run again and compare the weights. Exit status 1 if they differ. Repeat "

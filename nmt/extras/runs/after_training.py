@@ -1,5 +1,6 @@
-"""What follows a training: `nmt runs average`, the mean weights of its kept checkpoints, and
-`nmt runs reproduce`, the same training again, to compare the weights.
+"""What follows a training: `nmt runs average`, the mean weights of its kept checkpoints;
+`nmt runs calibrate`, the confidence in its translations; and `nmt runs reproduce`, the same
+training again, to compare the weights.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,7 @@ from nmt.config.schema import Config
 from nmt.device import pick_device, set_up_device
 from nmt.errors import CheckpointError, ConfigError, NmtError, TrainingError
 from nmt.extras.runs.inspect import is_training
+from nmt.report.table import Table
 from nmt.run.checkpoint import MODEL_FILE, RAW_MODEL_FILE, read_progress, read_tensors
 from nmt.run.folder import (
     CONFIG_FILE,
@@ -29,6 +31,7 @@ from nmt.run.folder import (
     open_checkpoints,
 )
 from nmt.run.provenance import read_training
+from nmt.training.calibrate import BINS, GOOD_CHRF, PARTS, calibrate
 from nmt.training.optimization import lasts_for_training
 from nmt.training.validation import average_kept
 
@@ -50,6 +53,33 @@ def average_command(
     run = find_run(folder)
     with lock_run(run):
         print(average_kept(run, load_run_config(run), kept, set_up_device("auto")))
+
+
+def calibrate_command(folder: RunArgument = None) -> None:
+    """Fit the confidence of a run (default: the newest one), and print how well it fits.
+
+    Raises:
+        CheckpointError: there is no run, or it cannot be read.
+        DataError: the prepared data is missing, is not that of the run, or has too few dev pairs.
+        TrainingError: a training is running in the run.
+    """
+    run = find_run(folder)
+    with lock_run(run):
+        record = calibrate(run, load_run_config(run).prepared_folder)
+    column = f"chrF >= {GOOD_CHRF}"
+    table = Table(
+        "curve",
+        f"{run}, {record['checkpoint']}, dev split, beam {record['beam']}",
+        ("confidence", "sentences", column),
+        [(f"{low:.1f}-{low + 1 / BINS:.1f}", n, good) for low, n, _, good in record["curve"]],
+        f"the confidence in each sentence is from a fit to {PARTS - 1}/{PARTS} of the others",
+        formats={column: ".1%"},
+    )
+    print(table.to_text())
+    print(
+        f"{record['sentences']:,} sentences, {record['good']:.1%} with {column}; "
+        f"calibration error (ECE) {record['ece']:.3f}, AUC {record['auc']:.3f}"
+    )
 
 
 def reproduce_command(folder: RunArgument = None) -> None:

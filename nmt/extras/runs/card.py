@@ -145,8 +145,12 @@ def _scores(evaluations: list[dict[str, Any]]) -> str:
                 score["signature"],
             )
             rows.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |")
-    note = "\nScores of sacreBLEU on detokenized text; the signature says how they were counted."
-    return "\n".join([*rows, note])
+    return "\n".join(
+        [
+            *rows,
+            "\nScores of sacreBLEU on detokenized text; the signature says how they were counted.",
+        ]
+    )
 
 
 def _text_name(event: Mapping[str, Any]) -> str:

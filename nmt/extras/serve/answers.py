@@ -141,11 +141,6 @@ class ServedRun:
     info: Run
     texts: TextTranslator
 
-    @property
-    def translator(self) -> Translator:
-        """Of sentences."""
-        return self.texts.translator
-
 
 class Answer(NamedTuple):
     """The translations of a text, best first; the warnings, as keys or plain text; and
@@ -200,7 +195,7 @@ class TranslateTask:
 
 def line_details(translations: Sequence[Translation], run: ServedRun) -> dict[str, Any]:
     """`schemas.LineDetails` from the translations of a line, best first."""
-    best, translator = translations[0], run.translator
+    best, translator = translations[0], run.texts.translator
     details = {
         "source": best.source,
         "src_words": group_words(best.source, best.src_tokens, translator.src_tokenizer)[0],
@@ -232,7 +227,7 @@ def find_alternatives(
         DataError: a token is not in the vocabulary, or the text is empty.
         TooLargeError: the text does not fit into memory, even alone.
     """
-    translator = run.translator
+    translator = run.texts.translator
     vocabulary = translator.tgt_vocabulary
     advice = "choose a word before this placeholder, tag, term or unknown word"
     prefix = [index for ids in target_ids(translator, given, advice) for index in ids]

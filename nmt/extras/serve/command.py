@@ -189,18 +189,16 @@ def load_runs(
     for path in paths:
         with opened(path) as (run, checkpoint):
             data = load_run_config(run).data
-            members = [(run, checkpoint)]
-            texts = load_text_translator(members, device=device, overrides=overrides)
+            texts = load_text_translator([(run, checkpoint)], device=device, overrides=overrides)
             place = (path or run).resolve()
         base = place.stem if place.is_file() else place.name
         names = (base, *(f"{base}-{n}" for n in range(2, len(runs) + 2)))
         name = next(each for each in names if each not in runs)
-        options = texts.translator.options
         info = Run(
             name=name,
             source=data.src_language,
             target=data.tgt_language,
-            translations=n_hypotheses(options, MAX_SAMPLES)[0],
+            translations=n_hypotheses(texts.translator.options, MAX_SAMPLES)[0],
         )
         runs[name] = ServedRun(info, texts)
     return [*runs.values()]

@@ -30,9 +30,10 @@ from nmt.extras.lexicon.keys import DecodingKeys
 from nmt.extras.lexicon.lexicon import (
     HEADER,
     Entry,
-    Lexicon,
     Shortlist,
+    load_lexicon,
     restrict,
+    save_lexicon,
     with_shortlist,
 )
 from nmt.model.interface import TranslationModel
@@ -72,13 +73,13 @@ def test_probabilities_are_relative_frequencies(monkeypatch: pytest.MonkeyPatch)
     links.add(np.array([dog] * 8), np.array([hund] * 5 + [tier] * 2 + [katze]))
     links.add(np.array([cat, 1]), np.array([katze, 1]))
     monkeypatch.setattr(module, "MAX_TRANSLATIONS", 2)
-    assert build_lexicon(links, src, tgt).entries == {
+    assert build_lexicon(links, src, tgt) == {
         "<unk>": [Entry("<unk>", 1.0, 1)],
         "dog": [Entry("Hund", 5 / 8, 5), Entry("Tier", 2 / 8, 2)],
         "cat": [Entry("Katze", 1.0, 1)],
     }
     monkeypatch.setattr(module, "MIN_PROBABILITY", 0.5)
-    assert build_lexicon(links, src, tgt).entries["dog"] == [Entry("Hund", 5 / 8, 5)]
+    assert build_lexicon(links, src, tgt)["dog"] == [Entry("Hund", 5 / 8, 5)]
 
 
 def test_a_token_is_linked_to_the_most_attended_source_token() -> None:
@@ -110,16 +111,16 @@ def test_a_token_is_linked_to_the_most_attended_source_token() -> None:
 
 def test_file(tmp_path: Path) -> None:
     path = tmp_path / "lexicon.tsv"
-    Lexicon(ENTRIES).save(path)
+    save_lexicon(path, ENTRIES)
     assert (
         path.read_text(encoding="utf-8")
         == f"{HEADER}\ndog\tHund\t0.7500\t3\ndog\t<unk>\t0.2500\t1\n￭!\t￭!\t1.0000\t2\n"
     )
-    assert Lexicon.load(path).entries == ENTRIES
+    assert load_lexicon(path) == ENTRIES
     path.write_bytes(
         path.read_bytes().replace(b"\n", b"\r\n") + b"dog\tDogge\t0.9\t0\r\n"
     )  # edited by a user
-    entries = Lexicon.load(path).entries
+    entries = load_lexicon(path)
     assert (entries["dog"][0].token, "cat" in entries) == ("Dogge", False)
 
 
@@ -138,7 +139,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, text: str, message: str) -> Non
     path, advice = tmp_path / "lexicon.tsv", "correct it, or delete it and run `nmt lexicon` again"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=f"^{re.escape(f'{path}, {message}')}.*; {advice}$"):
-        Lexicon.load(path)
+        load_lexicon(path)
 
 
 SRC = Vocabulary.build({"dog": 3, "cat": 2, "sees": 1})
@@ -148,13 +149,11 @@ TGT = Vocabulary.build(
         for index, word in enumerate(["der", "die", "Hund", "Katze", "Tier", "Hündin", "sieht"])
     }
 )
-LEXICON = Lexicon(
-    {
-        "dog": [Entry("Hund", 0.6, 6), Entry("Hündin", 0.2, 2), Entry("Tier", 0.1, 1)],
-        "cat": [Entry("Katze", 0.9, 9), Entry("Kater", 0.1, 1)],  # added to the file by a user
-        "<unk>": [Entry("<unk>", 0.5, 5), Entry("Tier", 0.1, 1)],
-    }
-)
+LEXICON = {
+    "dog": [Entry("Hund", 0.6, 6), Entry("Hündin", 0.2, 2), Entry("Tier", 0.1, 1)],
+    "cat": [Entry("Katze", 0.9, 9), Entry("Kater", 0.1, 1)],  # added to the file by a user
+    "<unk>": [Entry("<unk>", 0.5, 5), Entry("Tier", 0.1, 1)],
+}
 
 
 def chosen(sentences: list[list[str]], size: int, needed: tuple[int, ...]) -> list[str]:
@@ -246,7 +245,7 @@ def test_the_lexicon_is_learned(trained: Path, tmp_path: Path, nmt: Run) -> None
     result = nmt("lexicon", run, "--pairs", 400)
     assert result.status == 0
     path = run / "lexicon.tsv"
-    before, entries = path.read_bytes(), Lexicon.load(path).entries
+    before, entries = path.read_bytes(), load_lexicon(path)
     number = sum(map(len, entries.values()))
     assert re.fullmatch(
         rf"{path}: {number} translations of {len(entries)} source tokens, from 400 pairs in "
@@ -279,7 +278,7 @@ def test_missing_data_and_models_without_attention(trained: Path, tmp_path: Path
     )
     nmt.refuses(text, "lexicon", run)
     assert nmt("lexicon", run, "--aligner").status == 0
-    entries = Lexicon.load(run / "lexicon.tsv").entries
+    entries = load_lexicon(run / "lexicon.tsv")
     assert [entries[word][0].token for word in ("dog", "sees", "tree")] == ["hund", "sieht", "baum"]
 
 

@@ -72,7 +72,7 @@ def best_ids(model: TranslationModel, sources: list[list[int]]) -> list[list[int
 def test_the_equation(system: str) -> None:
     model = make_model(system)
     neighbor_model, source, target = with_neighbors(model), [4, 7, 5, 9], [6, 9, 10]
-    found = neighbor_model.similar.find(source, OPTIONS.pairs).tolist()
+    found = neighbor_model.similar.rank(source, OPTIONS.pairs)[0].tolist()
     assert len(found) == OPTIONS.pairs
     keys, values = [], []
     with torch.inference_mode():
@@ -204,7 +204,7 @@ def test_similarity_is_the_cosine_of_the_weights(
         similarity.append(sum(weight[feature] ** 2 for feature in shared) / norm if norm else 0.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "MAX_SENTENCES", most)
-        found = SimilarSentences(sequences(rows), V).find(query, n).tolist()
+        found = SimilarSentences(sequences(rows), V).rank(query, n)[0].tolist()
     assert len(found) == min(n, sum(value > 0 for value in similarity)) == len(set(found))
     np.testing.assert_allclose(
         [similarity[i] for i in found], sorted(similarity, reverse=True)[: len(found)]
@@ -213,7 +213,7 @@ def test_similarity_is_the_cosine_of_the_weights(
 
 def test_of_equal_sentences_the_earlier_are_found() -> None:
     similar = SimilarSentences(sequences([[4, 5], [4, 6, 5], [6, 4, 5, 5], [4, 4]] * 10), V)
-    assert similar.find([4, 6, 5], 3).tolist() == [1, 5, 9]
+    assert similar.rank([4, 6, 5], 3)[0].tolist() == [1, 5, 9]
 
 
 # --- The pairs of a run

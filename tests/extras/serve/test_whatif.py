@@ -44,7 +44,7 @@ def test_losses_without_each_word(
     texts = [" ".join([*words[:i], *words[i + 1 :]]) + "." for i in range(len(words) - 1)]
     texts.append(" ".join(words[:-1]))  # the full stop belongs to the last word
     pairs = [(text, details["text"]) for text in (DOG, *texts)]
-    whole, *others = score_pairs(served[0].translator, pairs)
+    whole, *others = score_pairs(served[0].texts.translator, pairs)
     assert whole.tokens == (*details["tokens"],)
     expected = [np.subtract(whole.token_log_probs, each.token_log_probs) for each in others]
     losses = losses_of(client, DOG, details["tokens"])
@@ -77,7 +77,7 @@ def test_the_tree_has_what_the_beam_kept(client: TestClient, served: list[Served
     order = [(len(path), -node.log_prob) for path, node in zip(paths, nodes, strict=True)]
     assert order == sorted(order)
     assert max(Counter(map(len, paths)).values()) <= 5
-    best = served[0].translator.translate_n_best([DOG], 5)[0]
+    best = served[0].texts.translator.translate_n_best([DOG], 5)[0]
     ranked = {n.rank: path[:-1] for path, n in zip(paths, nodes, strict=True) if n.rank is not None}
     assert sorted(ranked) == [*range(len(ranked))]
     assert ranked[0] == best[0].tokens
