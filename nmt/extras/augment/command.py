@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from nmt.bars import is_watched
 from nmt.commands.options import DecodingOption, DeviceOption, refuse_options
 from nmt.commands.prepare import existing_manifest
 from nmt.config.parts import DeviceName
@@ -244,16 +243,21 @@ def run(options: AugmentOptions) -> dict[str, Any]:
     tasks = _plan_tasks(options, original, known)
     teachers = find_teachers(options.teacher or [], original, known)
     described = describe(teachers)
-    request = _request(options, original, tasks, described)
+    request = {  # the same for the same result
+        "original": original.manifest["content"],
+        "translations": [f"{task.origin}-{task.folder.name}" for task in tasks],
+        "repeat": options.counts,
+        "tag": options.tag,
+        **({"teachers": [facts["sha256"] for facts in described]} if teachers else {}),
+    }
     if (existing := _existing_result(options, request)) is not None:
         return {**existing, "folder": str(options.output), "already_prepared": True}
     planned_time = time.perf_counter()
-    show_bar = is_watched()
     with unchanged(teachers):
         models = [
             load_model(*member).to(set_up_device(options.device)).eval() for member in teachers
         ]
-    translate(tasks, options.overrides, options.device, show_bar=show_bar)
+    translate(tasks, options.overrides, options.device)
     # The time of translation is in the figures, with that of earlier calls.
     start_time += time.perf_counter() - planned_time
     with explain_write_errors(options.output), replacing_folder(options.output) as building:
@@ -263,16 +267,12 @@ def run(options: AugmentOptions) -> dict[str, Any]:
         figures["augmentation"] = {**source, "parts": parts}
         if teachers:
             figures["augmentation"]["teachers"] = described
-            write_soft_targets(building, models, show_bar=show_bar)
+            write_soft_targets(building, models)
         seconds = time.perf_counter() - start_time
         seconds += sum(map(seconds_of_shards, {task.folder for task in tasks}))
         figures |= {"seconds": round(seconds, 2), "peak_memory": peak_memory()}
-        manifest = write_manifest(
-            building,
-            original.config,
-            [Input(**each) for each in original.manifest["inputs"]],
-            figures,
-        )
+        inputs = [Input(**each) for each in original.manifest["inputs"]]
+        manifest = write_manifest(building, original.config, inputs, figures)
     return {**manifest, "folder": str(options.output), "already_prepared": False}
 
 
@@ -285,22 +285,6 @@ def _check_folder(options: AugmentOptions, original: PreparedData) -> None:
             f"--tag {options.tag}: not in the source vocabulary of {original.folder}; prepare it "
             "with vocabulary.tags"
         )
-
-
-def _request(
-    options: AugmentOptions,
-    original: PreparedData,
-    tasks: Sequence[Task],
-    teachers: Sequence[Mapping[str, Any]],
-) -> dict[str, Any]:
-    """What the result depends on; it is the same for the same result."""
-    return {
-        "original": original.manifest["content"],
-        "translations": [f"{task.origin}-{task.folder.name}" for task in tasks],
-        "repeat": options.counts,
-        "tag": options.tag,
-        **({"teachers": [facts["sha256"] for facts in teachers]} if teachers else {}),
-    }
 
 
 def _existing_result(options: AugmentOptions, request: dict[str, Any]) -> dict[str, Any] | None:

@@ -29,7 +29,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.bars import progress_bar
+from nmt.bars import is_watched, progress_bar
 from nmt.config.parts import DeviceName
 from nmt.config.schema import BatchConfig, CleaningConfig
 from nmt.data import reading
@@ -257,9 +257,7 @@ def describe(members: Sequence[Member]) -> list[dict[str, str]]:
     ]
 
 
-def translate(
-    tasks: Sequence[Task], overrides: Sequence[str], device: DeviceName, *, show_bar: bool
-) -> None:
+def translate(tasks: Sequence[Task], overrides: Sequence[str], device: DeviceName) -> None:
     """Write the shards that are missing. All models are loaded first: errors come early.
 
     Raises:
@@ -274,7 +272,9 @@ def translate(
             )
     total = sum(len(task.texts) for task in tasks)
     done = total - sum(len(texts) for shards in missing for _, texts in shards)
-    with progress_bar(total=total, initial=done, unit=" sentences", disable=not show_bar) as bar:
+    with progress_bar(
+        total=total, initial=done, unit=" sentences", disable=not is_watched()
+    ) as bar:
         for number, (task, shards) in enumerate(zip(tasks, missing, strict=True), 1):
             run, _ = task.member
             bar.set_description(f"{number} of {len(tasks)}, {task.origin} {run.name}")
@@ -345,12 +345,12 @@ def synthetic_pairs(task: Task, data: PreparedData, known: dict[bytes, str]) -> 
                 yield pair
 
 
-def write_soft_targets(folder: Path, models: Sequence[Seq2Seq], *, show_bar: bool) -> None:
+def write_soft_targets(folder: Path, models: Sequence[Seq2Seq]) -> None:
     """Write the soft targets of all training pairs in the folder."""
     train = Corpus.load(folder, "train")
     with (
         progress_bar(
-            total=len(train), unit=" pairs", desc="soft targets", disable=not show_bar
+            total=len(train), unit=" pairs", desc="soft targets", disable=not is_watched()
         ) as bar,
         SequencesWriter(folder / SOFT_TARGETS, len(train)) as writer,
     ):

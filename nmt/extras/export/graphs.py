@@ -6,8 +6,7 @@ after the step. Lengths and numbers of rows may differ from call to call.
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -147,27 +146,8 @@ def export_graphs(model: Seq2Seq, encoder_file: Path, step_file: Path) -> None:
     """Write the ONNX files of the encoder and of the step, in float32.
 
     Args:
-        model: on the CPU; it stays as it is, also in training mode.
+        model: on the CPU, in evaluation mode; it stays as it is.
     """
-    with evaluating(model):
-        _export_graphs(model, encoder_file, step_file)
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode until the block ends. Then each part has its own mode again: torch's export
-    gives all parts one mode.
-    """
-    modes = {module: module.training for module in model.modules()}
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes.items():
-            module.training = mode
-
-
-def _export_graphs(model: Seq2Seq, encoder_file: Path, step_file: Path) -> None:
     encoder = EncoderGraph(model)
     src_lengths = torch.tensor([3, 5, 4])  # different, so that the graph includes padding
     src = torch.ones(len(src_lengths), int(src_lengths.max()), dtype=torch.long)

@@ -38,11 +38,9 @@ def to_program(model: onnx.ModelProto, weights: Weights) -> tuple[dict[str, Any]
         array, name = constants[name], name + " (rows)" * are_rows
         if name not in tensors:
             tensors[name] = {"dims": array.shape}
-            array = array.astype({"f": "float32", "b": "bool"}.get(array.dtype.kind, "int64"))
-            if are_rows and (weights == "int8" or array.dtype == np.int64):
-                array, scales = compact(array)
-                if scales is not None:
-                    tensors[name]["scales"] = place(scales)
+            array, scales = _stored(array, weights, are_rows)
+            if scales is not None:
+                tensors[name]["scales"] = place(scales)
             tensors[name] |= {"type": array.dtype.name, "at": place(array)}
         return name
 
@@ -59,9 +57,21 @@ def to_program(model: onnx.ModelProto, weights: Weights) -> tuple[dict[str, Any]
         if "best_ids" in node.output:
             program.append(("Identity", inputs[:1], ["logits"], {}))
             outputs.append("logits")
-    given = [each.name for each in model.graph.input]
-    parts = {"inputs": given, "outputs": outputs, "tensors": tensors, "nodes": program}
+    parts = {
+        "inputs": [each.name for each in model.graph.input],
+        "outputs": outputs,
+        "tensors": tensors,
+        "nodes": program,
+    }
     return parts, bytes(data)
+
+
+def _stored(array: Array, weights: Weights, are_rows: bool) -> tuple[Array, Array | None]:
+    """A constant in a type of the runtime, and the scales of its rows if they are integers."""
+    array = array.astype({"f": "float32", "b": "bool"}.get(array.dtype.kind, "int64"))
+    if are_rows and (weights == "int8" or array.dtype == np.int64):
+        return compact(array)
+    return array, None
 
 
 def _simplified(

@@ -595,8 +595,8 @@ def normalize(text: str) -> str:
     return unicodedata.normalize("NFC", " ".join(INVISIBLE.sub("", text).split()))
 
 
-def main() -> None:
-    """The command line."""
+def read_options() -> argparse.Namespace:
+    """Those of the command line."""
     parser = argparse.ArgumentParser(
         description="Translate sentences, a file or stdin. Prints one line for each line of input."
     )
@@ -631,6 +631,12 @@ def main() -> None:
     options = parser.parse_args()
     if (options.beam is not None and options.beam < 1) or options.threads < 1:
         parser.error("--beam and --threads: at least 1")
+    return options
+
+
+def main() -> None:
+    """The command line."""
+    options = read_options()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="replace")
     try:

@@ -105,18 +105,16 @@ def write_web(
     runs: dict[str, dict[str, Any]] = {}
     contents: dict[str, bytes] = {}  # of files in the folder
     for path in paths:
-        with opened(path) as (run, checkpoint), unchanged([(run, checkpoint)]):
-            place = (path or run).resolve()
-            try:
-                model, numbers = _model(run, checkpoint, weights, overrides)
-            except ConfigError as error:
-                raise ConfigError(f"{place}: {error}") from None
-        base = place.stem if place.is_file() else place.name
+        base, model, numbers = _named_model(path, weights, overrides)
         names = (base, *(f"{base}-{n}" for n in range(2, len(runs) + 2)))
         name = next(each for each in names if each not in runs)
         source, target = model["settings"]["direction"].split("-")
-        beam = model["settings"]["decoding"]["beam"]
-        runs[name] = {"name": name, "source": source, "target": target, "translations": beam}
+        runs[name] = {
+            "name": name,
+            "source": source,
+            "target": target,
+            "translations": model["settings"]["decoding"]["beam"],
+        }
         text = json.dumps(model, ensure_ascii=False, separators=(",", ":"))
         for part, content in (("model", text.encode()), ("weights", numbers)):
             compressed = gzip.compress(content, mtime=0)
@@ -135,6 +133,19 @@ def write_web(
         for file, content in contents.items():
             (folder / file).parent.mkdir(parents=True, exist_ok=True)
             (folder / file).write_bytes(content)
+
+
+def _named_model(
+    path: Path | None, weights: Weights, overrides: Sequence[str]
+) -> tuple[str, dict[str, Any], bytes]:
+    """The name of a run, and what `_model` gives; its errors say which run it is."""
+    with opened(path) as (run, checkpoint), unchanged([(run, checkpoint)]):
+        place = (path or run).resolve()
+        try:
+            model, numbers = _model(run, checkpoint, weights, overrides)
+        except ConfigError as error:
+            raise ConfigError(f"{place}: {error}") from None
+    return place.stem if place.is_file() else place.name, model, numbers
 
 
 def _model(

@@ -131,9 +131,8 @@ def read_facts(folder: Path) -> tuple[Config, dict[str, Any]]:
     journal = _read_events(folder / JOURNAL_FILE)
     sessions = read_training(folder)
     if not sessions and (folder / PROVENANCE_FILE).exists():
-        warnings.warn(
-            f"{folder / PROVENANCE_FILE}: damaged, and left out", NmtWarning, stacklevel=2
-        )
+        text = f"{folder / PROVENANCE_FILE}: damaged, and left out"
+        warnings.warn(text, NmtWarning, stacklevel=2)
     manifest = load_manifest(folder)
     statuses = _statuses(folder)
     changes = differences(Config(name=config.name), config)
