@@ -136,8 +136,7 @@ def by_coverage(attentions: Sequence[Floats]) -> Table:
         attentions: [T, S] for each sentence; the last column, which belongs to <eos>, is left out.
     """
     totals = np.concatenate([attention.sum(0)[:-1] for attention in attentions])
-    classes = np.searchsorted(TOTAL_ATTENTION, totals)
-    counts = np.bincount(classes, minlength=len(COVERAGE)).tolist()
+    counts = np.bincount(np.searchsorted(TOTAL_ATTENTION, totals), minlength=len(COVERAGE)).tolist()
     rows = [
         (name, count, 100 * count / max(1, len(totals)))
         for name, count in zip(COVERAGE, counts, strict=True)

@@ -157,8 +157,12 @@ def comparison(translated: Translated) -> Section | None:
         if 0 < len(clean) < len(ours):
             ours, theirs, *references = ([lines[i] for i in clean] for lines in texts)
             without = compare_all(ours, theirs, references)
-            note = f"on the {len(clean):,} sentences that are in neither system's training data"
-            tables.append(difference_table(without, note))
+            tables.append(
+                difference_table(
+                    without,
+                    f"on the {len(clean):,} sentences that are in neither system's training data",
+                )
+            )
         counts = {"exact": sum(other.overlap.exact), "near": sum(other.overlap.near)}
         remarks.append(
             f"sentences in the other system's training data: {counts['exact']:,} exactly, "

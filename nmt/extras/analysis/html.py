@@ -67,10 +67,14 @@ def write_report(analysis: Analysis, folder: Path, members: Sequence[Path] = ())
 
 def _training_section(run: Path) -> list[tuple[str, str]]:
     """The training curves; nothing if the run has no journal."""
-    events = Journal(run / JOURNAL_FILE).read()
     with TemporaryDirectory() as folder:
         path = Path(folder) / CURVES_FILE
-        curves.draw(events, path, title=run.name, metric=load_run_config(run).training.metric)
+        curves.draw(
+            Journal(run / JOURNAL_FILE).read(),
+            path,
+            title=run.name,
+            metric=load_run_config(run).training.metric,
+        )
         if not path.exists():
             return []
         data = b64encode(path.read_bytes()).decode("ascii")

@@ -367,8 +367,7 @@ def soft_targets(models: Sequence[Seq2Seq], corpus: Corpus) -> Iterator[Block]:
         models: in evaluation mode, on one device; each distribution is the mean of theirs.
     """
     for start in range(0, len(corpus), BLOCK_PAIRS):
-        ranges = [(start, min(start + BLOCK_PAIRS, len(corpus)))]
-        block = corpus.selection(ranges)
+        block = corpus.selection([(start, min(start + BLOCK_PAIRS, len(corpus)))])
         plan = plan_batches(block.src.lengths, block.tgt.lengths, BATCH_CONFIG, key=(0, 0))
         packed = [np.zeros(0, np.int32)] * len(block)
         for pairs, batch in zip(plan, read_batches(block, plan), strict=True):
@@ -386,8 +385,7 @@ def _most_probable(models: Sequence[Seq2Seq], batch: Batch) -> tuple[Tensor, Ten
     batch = batch.to(models[0].device)
     probabilities = []  # [n_tokens, V] of each model
     for model in models:
-        decoded = model(batch.src, batch.src_lengths, batch.tgt_in)
-        vectors = decoded.at(batch.token_positions)
+        vectors = model(batch.src, batch.src_lengths, batch.tgt_in).at(batch.token_positions)
         probabilities.append(model.output.log_probs(*vectors).exp())
     mean = torch.stack(probabilities).mean(0)
     best = mean.topk(min(N_WORDS, mean.shape[1]), 1)

@@ -167,8 +167,7 @@ def _run(text: str, run: Tag) -> Iterator[Piece]:
             raw = text[child.start : child.outer_end]
             raw = f"{text[run.start : run.end]}{layout}{raw}{END}" if children[1:] else ""
             kind: Kind = "item" if child.name in WORDS else "empty"
-            name = "br" if child.name in BREAKS else ""
-            yield Piece(start, end, kind, name, written=raw)
+            yield Piece(start, end, kind, "br" if child.name in BREAKS else "", written=raw)
         start = end
 
 

@@ -101,8 +101,7 @@ def _segments(
     after = ("" if quote else '"') + text[end:last]
 
     def write(translation: Marked) -> str:
-        escaped = partial(_escaped, quote=quote or '"')
-        return before + joined(translation, escaped) + after
+        return before + joined(translation, partial(_escaped, quote=quote or '"')) + after
 
     yield Segment(first, last, marked, write)
 

@@ -348,11 +348,10 @@ class _TmxTarget:
             self._in_segment = False
         elif name == "tu":
             codes = sorted(self._texts, key=lambda code: code != self._srclang)  # the source first
-            texts = {code: "".join(self._texts[code]) for code in codes}
             self.units.append(
                 {
-                    code: BETWEEN_WORDS.sub(" ", text).replace(PLACE, "")
-                    for code, text in texts.items()
+                    code: BETWEEN_WORDS.sub(" ", "".join(self._texts[code])).replace(PLACE, "")
+                    for code in codes
                 }
             )
         else:
@@ -371,8 +370,10 @@ class _TmxTarget:
 
 def _is_placeholder(text: str) -> bool:
     """Whether a text is one placeholder of a program, such as {name} or %s."""
-    rows = (row for row in PATTERNS if row.is_compared and row.kind == "placeholder")
-    return any(row.pattern.fullmatch(text) for row in rows)
+    return any(
+        row.is_compared and row.kind == "placeholder" and row.pattern.fullmatch(text)
+        for row in PATTERNS
+    )
 
 
 def _to_code(name: str) -> str:

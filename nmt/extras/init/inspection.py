@@ -228,8 +228,9 @@ def _inspect_table(path: Path, wanted: Languages | None) -> PairFiles:
     src, tgt = (
         _column(name or key, name, texts[key]) for key, name in zip(chosen, names, strict=True)
     )
-    header = "with" if has_header else "no"
-    layout = f"separated by {DELIMITERS[dialect.delimiter]}, {header} header"
+    layout = (
+        f"separated by {DELIMITERS[dialect.delimiter]}, {'with' if has_header else 'no'} header"
+    )
     return PairFiles((path,), "tsv" if dialect.delimiter == "\t" else "csv", layout, (src, tgt))
 
 

@@ -66,9 +66,8 @@ def language_of_name(name: str) -> str | None:
 @cache
 def english_names() -> dict[str, str]:
     """Code -> name, such as "Ancient Greek": those of spaCy's classes."""
-    pattern = re.compile(r'__all__ = \["(\w+)"')
     matches = {
-        path.parent.name: pattern.search(path.read_text("utf-8"))
+        path.parent.name: re.search(r'__all__ = \["(\w+)"', path.read_text("utf-8"))
         for path in spacy_languages().glob("*/__init__.py")
     }
     return {

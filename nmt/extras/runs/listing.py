@@ -104,10 +104,9 @@ def _difference_lines(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     counts = Counter(text for texts in lines.values() for text in texts)
     if len(rows[0]["differences"]) > MAX_KEYS:
         shared = [text for text, count in counts.items() if 2 * count > len(rows)]
-        others = {
+        lines = {"most runs": shared} | {
             run: [text for text in texts if text not in shared] for run, texts in lines.items()
         }
-        lines = {"most runs": shared, **others}
     width = max(map(len, lines))
     for run, texts in lines.items():
         yield textwrap.fill(

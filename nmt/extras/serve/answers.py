@@ -175,8 +175,9 @@ class TranslateTask:
         if self.terms:
             translator = translator.with_glossary(Glossary.of(dict(self.terms)))
         if self.prefix:
-            lines = [text.text for text in texts]
-            found = translator.translate_n_best(lines, self.n, [self.prefix] * len(texts))
+            found = translator.translate_n_best(
+                [text.text for text in texts], self.n, [self.prefix] * len(texts)
+            )
             results = [[TranslatedText(each, Marked(each.text)) for each in best] for best in found]
         else:
             results = translator.translate_marked(texts, self.n)

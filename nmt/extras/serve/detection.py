@@ -28,10 +28,8 @@ class Detector:
         self._languages: dict[str, tuple[WordFrequencies, float]] = {}
         for run in runs:
             codes, parts = (run.info.source, run.info.target), run.texts.translator
-            both = zip(codes, parts.tokenizers, parts.vocabularies, strict=True)
-            for code, tokenizer, vocabulary in both:
-                known = WordFrequencies(tokenizer, vocabulary), _usual(tokenizer, vocabulary)
-                self._languages.setdefault(code, known)
+            for code, *both in zip(codes, parts.tokenizers, parts.vocabularies, strict=True):
+                self._languages.setdefault(code, (WordFrequencies(*both), _usual(*both)))
 
     def __call__(self, text: str) -> list[Detection]:
         """The languages that a text may be in, best first; at least one."""

@@ -214,8 +214,10 @@ def _stage(
     write_text(folder / CONFIG_FILE, dump(config_from_dict(_without_folders(config.to_dict()))))
     write_json(folder / MANIFEST, _without_folders(read_json(run / MANIFEST)), indent=2)
     if (history := folder / EVALUATION_FOLDER / HISTORY_FILE).exists():
-        events = map(_without_folders, Journal(history).read())
-        lines = (json.dumps(event, ensure_ascii=False) for event in events)
+        lines = (
+            json.dumps(_without_folders(event), ensure_ascii=False)
+            for event in Journal(history).read()
+        )
         write_text(history, "".join(f"{line}\n" for line in lines))
     digests = {
         path.relative_to(folder).as_posix(): sha256_of(path)
