@@ -71,7 +71,11 @@ class Marked:
     @property
     def written(self) -> str:
         """The text with its marks in it."""
-        return self._filled(lambda mark: (mark.written, False)).text
+        return self.escaped(str)
+
+    def escaped(self, escape: Callable[[str], str]) -> str:
+        """As `written`. escape: for what no mark covers."""
+        return self._filled(lambda mark: (mark.written, False), escape).text
 
     @property
     def items(self) -> list[Mark]:

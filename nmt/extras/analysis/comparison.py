@@ -157,12 +157,8 @@ def comparison(translated: Translated) -> Section | None:
         if 0 < len(clean) < len(ours):
             ours, theirs, *references = ([lines[i] for i in clean] for lines in texts)
             without = compare_all(ours, theirs, references)
-            tables.append(
-                difference_table(
-                    without,
-                    f"on the {len(clean):,} sentences that are in neither system's training data",
-                )
-            )
+            note = f"on the {len(clean):,} sentences that are in neither system's training data"
+            tables.append(difference_table(without, note))
         counts = {"exact": sum(other.overlap.exact), "near": sum(other.overlap.near)}
         remarks.append(
             f"sentences in the other system's training data: {counts['exact']:,} exactly, "
@@ -276,12 +272,11 @@ def largest_changes(
 
 def difference_table(differences: Sequence[Difference], note: str = "") -> Table:
     """A row for each metric."""
-    rows = [tuple(vars(one).values())[:-1] for one in differences]  # without the signature
     return Table(
         "differences",
         "",
         ("metric", "score", "other", "difference", "p (randomization)", "p (bootstrap)"),
-        rows,
+        [tuple(vars(one).values())[:-1] for one in differences],  # without the signature
         note,
         digits=2,
         formats={"difference": "+.2f", "p (randomization)": ".4f", "p (bootstrap)": ".4f"},

@@ -174,8 +174,7 @@ class _Side:
         for i, variants in enumerate(sentences):
             for variant, text in enumerate(variants):
                 ngrams = _ngrams(words(text))
-                found = self.near if variant else self.exact
-                self._keys[sentence_key(text)].append((found, i))
+                self._keys[sentence_key(text)].append((self.near if variant else self.exact, i))
                 for ngram in ngrams if len(ngrams) >= MIN_NGRAMS else ():
                     self._ngrams[ngram].append(len(self._variants))
                 self._variants.append((i, ceil(MIN_SHARED_NGRAMS * len(ngrams))))

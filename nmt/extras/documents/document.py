@@ -214,15 +214,6 @@ def line_at(text: str, position: int) -> int:
     return text.count("\n", 0, position) + 1
 
 
-def joined(text: Marked, escape: Callable[[str], str]) -> str:
-    """A text with its markup. escape: for what is between the marks."""
-    parts, position = [], 0
-    for mark in text.marks:
-        parts += [escape(text.text[position : mark.position]), mark.written]
-        position = mark.position
-    return "".join([*parts, escape(text.text[position:])])
-
-
 def open_document(
     data: bytes, name: str, format_name: str | None = None, *, fill_all: bool = False
 ) -> TextDocument:

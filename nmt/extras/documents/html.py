@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from html import escape
 
-from nmt.extras.documents.document import Segment, joined
+from nmt.extras.documents.document import Segment
 from nmt.extras.documents.markup import (
     ATTRIBUTE,
     HTML,
@@ -94,14 +94,14 @@ def _segments(
     if not any(map(str.isalpha, marked.text)):
         return
     if first is None or last is None:
-        yield Segment(start, end, marked, partial(joined, escape=_escaped))
+        yield Segment(start, end, marked, lambda translation: translation.escaped(_escaped))
         return
     quote = text[last - 1] if text[last - 1] in QUOTES else ""
     before = text[first:start] + ("" if quote else '"')
     after = ("" if quote else '"') + text[end:last]
 
     def write(translation: Marked) -> str:
-        return before + joined(translation, partial(_escaped, quote=quote or '"')) + after
+        return before + translation.escaped(partial(_escaped, quote=quote or '"')) + after
 
     yield Segment(first, last, marked, write)
 

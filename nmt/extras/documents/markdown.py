@@ -14,7 +14,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
 from nmt.errors import FormatError
-from nmt.extras.documents.document import Segment, Skipped, joined, line_at
+from nmt.extras.documents.document import Segment, Skipped, line_at
 from nmt.extras.documents.html import KEPT
 from nmt.extras.documents.markup import VOID, Kind, Piece, marked_of
 from nmt.lines import MAX_STREAMED_BYTES
@@ -41,7 +41,6 @@ BLOCK = re.compile(
     r"\A(?:\d{1,9}(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|[-+*](?:\s|$)|[>|]|[-=]+$|```|~~~))"
 )
 HARMLESS = r"[\[!(\"'*_]{0,3}`{0,2}[^\W\d_]"  # a word that begins no block
-LOST = "a text could not be found in its line, because of tabs or such; translate it by hand"
 
 
 def find(text: str) -> Iterator[Segment | Skipped]:
@@ -59,7 +58,11 @@ def find(text: str) -> Iterator[Segment | Skipped]:
         rows = [*zip(lines, starts, strict=False)][first : first + token.content.count("\n") + 1]
         places = _places(token.content, rows, cells if is_cell else None)
         if len(places) <= token.content.count("\n"):
-            yield Skipped(starts[first], LOST)
+            yield Skipped(
+                starts[first],
+                "a text could not be found in its line, because of tabs or such; translate it by "
+                "hand",
+            )
             continue
         for pieces in _blocks(token):
             marked, *span = marked_of(token.content, pieces, _decode)
@@ -149,8 +152,7 @@ class _Parser:
             else:
                 marks.append(mark)
         text = replace(text, marks=tuple(marks))
-        for write in (partial(joined, escape=str), partial(joined, escape=_escape), _spaced):
-            written = write(text)
+        for written in (text.written, text.escaped(_escape), _spaced(text)):
             [token] = self._markdown.parseInline(written, self._references)
             pieces = [piece for block in _blocks(token) for piece in block]
             found = [piece.written for piece in pieces if piece.kind]

@@ -3,12 +3,11 @@
 import re
 from collections.abc import Callable, Mapping
 
-from nmt.extras.documents.document import Segment, Skipped, joined
+from nmt.extras.documents.document import Segment, Skipped
 from nmt.texts.marked import Marked
 from nmt.texts.patterns import FORMS
 
 HAS_FORMS = re.compile(rf"{FORMS}|\{{\s*[\w.$-]+\s*,\s*choice\s*,")
-FORMS_ADVICE = "has plural or select forms in braces; translate it by hand"
 # Values without text: colors, addresses, paths, names of files and keys, locales, dates such as
 # "DD.MM.YYYY", and half a surrogate pair.
 NO_TEXT = re.compile(
@@ -81,9 +80,11 @@ def message(
         escape: for the characters of the text. name: of the message, for remarks.
     """
     if HAS_FORMS.search(text.text):
-        return Skipped(start, f"{name} {FORMS_ADVICE}".lstrip())
+        return Skipped(
+            start, f"{name} has plural or select forms in braces; translate it by hand".lstrip()
+        )
     if text.marks:
-        return Segment(start, end, text, lambda other: write(joined(other, escape)), target)
+        return Segment(start, end, text, lambda other: write(other.escaped(escape)), target)
     body = text.text.strip()
     lead, _, tail = text.text.partition(body) if body else (text.text, "", "")
     source, letter = without_accelerator(body) if has_accelerators else (body, "")

@@ -20,7 +20,6 @@ ESCAPES = escapes(NAMES)
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 WORDS = re.compile(r".{0,75}\S(?:\s+|\Z)|\S+\s*|\s+", re.DOTALL)  # that fit on a line of gettext
 WIDTH = 80
-HAS_NO_NUMBER = "has no number of plural forms (nplurals in its header); add it, and the forms"
 
 
 @dataclass
@@ -91,7 +90,10 @@ def find(text: str) -> Iterator[Segment | Skipped]:
         if entry.place is None or entry.source.isspace():
             continue
         if "msgid_plural" in entry.texts and not n_forms:
-            yield Skipped(entry.place, HAS_NO_NUMBER)
+            yield Skipped(
+                entry.place,
+                "has no number of plural forms (nplurals in its header); add it, and the forms",
+            )
         # Where only some forms are translated, those before them stay as they are.
         forms = entry.forms
         n_done = next((i for i, key in enumerate(forms) if not entry.texts[key]), 0)

@@ -15,7 +15,6 @@ LINE = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 ESCAPES = escapes(NAMES)
-HAS_QUOTES = "has quoted braces ('{'); translate it by hand"
 
 
 def find(text: str) -> Iterator[Segment | Skipped]:
@@ -26,7 +25,10 @@ def find(text: str) -> Iterator[Segment | Skipped]:
         if not is_text(value):
             continue
         if re.search(r"(?<!')'[{}]", value):
-            yield Skipped(line.start("value"), f"{line['key']} {HAS_QUOTES}")
+            yield Skipped(
+                line.start("value"),
+                f"{line['key']} has quoted braces ('{{'); translate it by hand",
+            )
             continue
         # In the patterns of MessageFormat, which have arguments, an apostrophe is doubled.
         is_pattern = "''" in value or (re.search(r"\{\d", value) and "'" not in value)

@@ -15,7 +15,6 @@ PAIRS = {"g", "mrk", "pc"}  # elements with text
 OPEN, CLOSE = {"bpt", "bx", "sc"}, {"ept", "ex", "ec"}
 UNTRANSLATED = {"new", "needs-translation", "initial"}
 STATE = re.compile(r"""\s(?:state|state-qualifier|subState)\s*=\s*(?:"[^"]*"|'[^']*')""")
-NO_LANGUAGE = "has no trgLang, which a file with targets needs; add it"
 
 
 def find(text: str) -> Iterator[Segment | Skipped]:
@@ -25,7 +24,9 @@ def find(text: str) -> Iterator[Segment | Skipped]:
             if element.local != "xliff":
                 raise FormatError("line 1: is XML, but no XLIFF")
             if element.values.get("version", "")[:1] == "2" and "trgLang" not in element.values:
-                yield Skipped(element.start, NO_LANGUAGE)
+                yield Skipped(
+                    element.start, "has no trgLang, which a file with targets needs; add it"
+                )
         children = {each.local: each for each in element.children}
         is_unit = element.local in UNITS and "source" in children
         if is_unit and not element.inherits("translate", "no"):

@@ -280,10 +280,9 @@ class _RecurrentOperator(torch.autograd.Function):
     def symbolic(
         g: Any, inputs: Any, lengths: Any, weight: Any, hidden: Any, bias: Any, layer: _OnnxLayer
     ) -> Any:
-        directions = layer.weights[0].shape[0]
         options = {
             "hidden_size_i": layer.hidden_size,
-            "direction_s": "bidirectional" if directions == 2 else "forward",
+            "direction_s": "bidirectional" if layer.weights[0].shape[0] == 2 else "forward",
         }
         options |= {"linear_before_reset_i": 1} if layer.operator == "GRU" else {}
         lengths = g.op("Cast", lengths, to_i=onnx.TensorProto.INT32)
@@ -300,5 +299,4 @@ class _RecurrentOperator(torch.autograd.Function):
 
 
 def _reorder(weight: Tensor, order: Sequence[int]) -> Tensor:
-    gates = weight.detach().chunk(len(order))
-    return torch.cat([gates[index] for index in order])
+    return torch.cat([weight.detach().chunk(len(order))[index] for index in order])

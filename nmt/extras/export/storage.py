@@ -21,19 +21,14 @@ def constants_and_nodes(graph: onnx.GraphProto) -> tuple[dict[str, Array], list[
     return {name: numpy_helper.to_array(tensor) for name, tensor in given.items()}, nodes
 
 
-def quantize(weights: Array) -> tuple[Array, Array]:
-    """Weights [.., rows, columns] as int8, and scales [.., rows, 1]: their product differs from the
-    weights by half a scale at most.
-    """
-    largest = np.abs(weights).max(-1, keepdims=True)
-    scales = np.maximum(largest, 1e-12).astype(np.float32) / np.float32(127)
-    return np.round(weights / scales).astype(np.int8), scales
-
-
 def compact(array: Array) -> tuple[Array, Array | None]:
-    """Matrices of float32 in int8, with scales; integers in 16 bits, if they fit."""
+    """Matrices [.., rows, columns] of float32 in int8, with scales [.., rows, 1]: their product
+    differs from the matrix by half a scale at most. Integers in 16 bits, if they fit.
+    """
     if array.dtype == np.float32 and array.ndim > 1:
-        return quantize(array)
+        largest = np.abs(array).max(-1, keepdims=True)
+        scales = np.maximum(largest, 1e-12).astype(np.float32) / np.float32(127)
+        return np.round(array / scales).astype(np.int8), scales
     fits = array.dtype == np.int64 and array.size and array.min() >= 0 and array.max() < 2**16
     return array.astype(np.uint16) if fits else array, None
 

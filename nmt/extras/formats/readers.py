@@ -34,8 +34,7 @@ XML_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 def open_jsonl(config: SourceConfig, files: Files, languages: Languages) -> list[PairSource]:
     """Files with a JSON object on each line, or with one array of objects."""
-    names = _names(config, languages)
-    return [_json_source(path, config.member, names) for path in files[""]]
+    return [_json_source(path, config.member, _names(config, languages)) for path in files[""]]
 
 
 def _json_source(path: Path, member: str | None, names: tuple[str, str]) -> "JsonLinesSource":

@@ -341,8 +341,7 @@ def _name_of_file(path: Path) -> str:
 
 
 def _sample_lines(path: Path, language: str = "") -> list[str]:
-    lines = read_raw_lines(path, language=language)
-    return _sample(decode_lines(lines, str(path)))
+    return _sample(decode_lines(read_raw_lines(path, language=language), str(path)))
 
 
 def _sample(rows: Iterable[RowT]) -> list[RowT]:

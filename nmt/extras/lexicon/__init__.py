@@ -11,7 +11,7 @@ EXTRA = Extra(
         )
     },
     keys={"decoding": "nmt.extras.lexicon.keys:DecodingKeys"},
-    rules="nmt.extras.lexicon.rules:rules",
+    rules="nmt.extras.lexicon.lexicon:rules",
     wrap="nmt.extras.lexicon.lexicon:wrap",
     files={"lexicon.tsv": "nmt.extras.lexicon.lexicon:load_lexicon"},
 )

@@ -3,7 +3,7 @@
 It makes a shortlist of target words for each batch: fewer logits cost less (Jean 2015, 3.2).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -13,6 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from nmt.config.parts import OUTPUTS
+from nmt.config.problems import Problem
 from nmt.config.schema import Config
 from nmt.config.section import key_of
 from nmt.decoding.ensemble import Ensemble, Member
@@ -77,6 +79,18 @@ def load_lexicon(path: Path) -> Lexicon:
     for entries in lexicon.values():
         entries.sort(key=lambda entry: -entry.probability)
     return lexicon
+
+
+def rules(config: Config) -> Iterator[Problem]:
+    """A problem for each rule that is broken."""
+    if not key_of(config.decoding, "shortlist", int):
+        return
+    if OUTPUTS[config.model.output].trait("partial"):
+        text = "adaptive already computes only the words that it needs; set shortlist to 0"
+        yield Problem(("decoding.shortlist", "model.output"), text)
+    if (neighbors := getattr(config.decoding, "neighbors", None)) and neighbors.pairs:
+        text = "neighbors may need any word; set one of them to 0"
+        yield Problem(("decoding.shortlist", "decoding.neighbors.pairs"), text)
 
 
 def wrap(members: Sequence[Member], run: Path, config: Config) -> Sequence[Member]:

@@ -4,7 +4,7 @@ from nmt.plugins import Extra, Part
 
 EXTRA = Extra(
     keys={"decoding": "nmt.extras.ranking.keys:DecodingKeys"},
-    rules="nmt.extras.ranking.rules:rules",
+    rules="nmt.extras.ranking.ranker:rules",
     rank="nmt.extras.ranking.ranker:rank",
     rows={
         "methods": {

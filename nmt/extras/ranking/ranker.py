@@ -8,17 +8,18 @@ source or says something else.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from nmt.config.parts import DeviceName
+from nmt.config.problems import Problem
 from nmt.config.schema import Config, DecodingConfig
 from nmt.config.section import key_of
 from nmt.decoding.forced import score_pairs
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Ranker, Translator
 from nmt.errors import ConfigError
-from nmt.extras.ranking.keys import RerankConfig
+from nmt.extras.ranking.keys import MbrConfig, RerankConfig
 from nmt.extras.ranking.mbr import rank_by_expected_utility
 from nmt.run.folder import load_run_config
 from nmt.run.load import build_translator, opened
@@ -92,3 +93,24 @@ def rank(config: Config, device: DeviceName) -> Ranking | None:
             )
         keys = ("decoding.rerank.run=null", f"decoding.precision={decoding.precision}")
         return Ranking(decoding, build_translator([member], device=device, overrides=keys))
+
+
+def rules(config: Config) -> Iterator[Problem]:
+    """A problem for each rule that is broken."""
+    decoding = config.decoding
+    mbr = key_of(decoding, "mbr", MbrConfig)
+    for key, field in MbrConfig.model_fields.items():
+        is_set = getattr(mbr, key) != field.default
+        if is_set and decoding.method != "mbr":
+            text = f"only mbr uses {key}, not {decoding.method}"
+            yield Problem((f"decoding.mbr.{key}", "decoding.method"), text)
+        elif is_set and key == "samples" and mbr.candidates == "beam":
+            text = (
+                "candidates beam are as many as decoding.beam; set that, or candidates to sampling"
+            )
+            yield Problem(("decoding.mbr.samples", "decoding.mbr.candidates"), text)
+    if key_of(decoding, "rerank", RerankConfig).run is not None and decoding.search == "sampling":
+        yield Problem(
+            ("decoding.rerank.run", f"decoding.{decoding.search_key}"),
+            "reranking is for the hypotheses of beam search, not for samples",
+        )

@@ -226,8 +226,7 @@ def _stage(
     }
     write_json(folder / INFO_FILE, {**describe(checkpoint.name), "sha256": digests}, indent=2)
     if not (folder / CARD_FILE).exists():
-        model_card = import_object("nmt.extras.runs.card:model_card")
-        card = model_card(
+        card = import_object("nmt.extras.runs.card:model_card")(
             import_object("nmt.extras.runs.inspect:run")(run),
             step_of(checkpoint.name),
             repository=repository,

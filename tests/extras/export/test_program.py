@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 from nmt.errors import ConfigError
 from nmt.extras.export.graphs import export_graphs
 from nmt.extras.export.program import to_program
-from nmt.extras.export.storage import quantize, shrink
+from nmt.extras.export.storage import compact, shrink
 from tests.extras.export.test_command import CASES, build_model
 
 
@@ -27,7 +27,8 @@ def test_quantization() -> None:
     weights = np.random.default_rng(1).normal(size=(2, 5, 40)).astype(np.float32)
     weights[1, 2] = 0
     weights[0, 1] *= 1000
-    integers, scales = quantize(weights)
+    integers, scales = compact(weights)
+    assert scales is not None
     assert (integers.dtype, scales.dtype, scales.shape) == (np.int8, np.float32, (2, 5, 1))
     assert (np.abs(integers * scales - weights) <= 0.5001 * scales).all()
     assert integers.max() == -integers.min() == 127
