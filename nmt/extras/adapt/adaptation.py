@@ -333,9 +333,15 @@ def _choose(config: Config, general: Path, work: Work) -> None:
     share = best_share(results, base_scores, work.max_loss)
     model = between(start, after, share)
     changes = test.changes(test.translate(before, base), test.translate(model, work.unfinished))
-    facts = {"share": share, "dev": results[share], "test": change_table(changes).to_dict()}
-    _write_run(config, work, model, step_of(checkpoint.name), facts)
-    print(change_table(changes).to_text())
+    table = change_table(changes)
+    _write_run(
+        config,
+        work,
+        model,
+        step_of(checkpoint.name),
+        {"share": share, "dev": results[share], "test": table.to_dict()},
+    )
+    print(table.to_text())
     for remark in remarks(changes, work.max_loss):
         print(f"nmt: {remark}", file=sys.stderr)
     print(f"{work.output}: {100 * share:g} % of the way from {base}")

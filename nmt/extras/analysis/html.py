@@ -96,13 +96,12 @@ def notebook_view(translation: Translation) -> str:
     height = FRAME_HEIGHT
     if translation.has_attention:
         fragments.append(attention_figure(*translation.attention_labels, translation.attention))
-        n_rows = len(translation.attention)
-        height = min(height + FIGURE_HEIGHT + ROW_HEIGHT * n_rows, MAX_FRAME_HEIGHT)
+        height += FIGURE_HEIGHT + ROW_HEIGHT * len(translation.attention)
     text = page(translation.text or "(empty)", [("", "\n".join(fragments))])
     # A frame keeps the styles of the two pages apart, and the scripts of this one from the other.
     # On one line, which Markdown leaves alone.
     content = escape(text, quote=True).replace("\n", "&#10;")
-    style = f"width: 100%; height: {height}px; border: 0"
+    style = f"width: 100%; height: {min(height, MAX_FRAME_HEIGHT)}px; border: 0"
     return (
         f'<iframe title="translation" sandbox="allow-scripts" style="{style}" '
         f'srcdoc="{content}"></iframe>'
@@ -219,7 +218,6 @@ def attention_figure(
         f'<tr><th scope="row"><bdi>{word}</bdi>{"".join(map(_weight_cell, row))}'
         for word, row in zip(output_words, percent.tolist(), strict=True)
     )
-    head = "".join(f'<th scope="col"><bdi>{word}</bdi>' for word in source_words)
     return f"""<figure class="attention">
 {f"<figcaption>{escape(caption)}</figcaption>" if caption else ""}
 <div class="words source" role="group" aria-label="Source">{_word_buttons(source_words)}</div>
@@ -227,7 +225,7 @@ def attention_figure(
 <p class="status" role="status"></p>
 <details open><summary>All weights in percent</summary>
 <div class="scroll" tabindex="0" role="region" aria-label="All weights in percent"><table>
-<thead><tr><td>{head}</thead>
+<thead><tr><td>{"".join(f'<th scope="col"><bdi>{word}</bdi>' for word in source_words)}</thead>
 <tbody>
 {rows}
 </tbody></table></div></details>

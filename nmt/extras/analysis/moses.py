@@ -17,8 +17,6 @@ from nmt.commands.evaluate import N_RESAMPLES
 from nmt.errors import DataError
 from nmt.evaluation.scores import MetricScore, score_tokenized
 
-NAME = "Moses BLEU"
-
 
 def score_moses(
     hypotheses: Sequence[str],
@@ -45,7 +43,7 @@ def score_moses(
     bleu = score_tokenized(
         tokenized, tokenized_references, words, lowercase=True, bootstrap=N_RESAMPLES
     )
-    return replace(bleu, name=NAME)
+    return replace(bleu, name="Moses BLEU")
 
 
 def split_words(texts: Sequence[str], language: str) -> list[str]:

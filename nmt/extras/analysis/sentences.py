@@ -74,12 +74,16 @@ def leaks(translated: Translated) -> Section | None:
         shown = ", ".join(f"{score.name} {score.value:.2f}" for score in scores)
         case = ", ignoring case" if translated.lowercase else ""
         remark += f"; scores without them{case}: {shown or 'none, no sentence is left'}"
-    values = {
-        "exact": exact,
-        "near": near,
-        "scores_without": [score.to_dict() for score in scores],
-    }
-    return Section([remark], values={"leaks": values})
+    return Section(
+        [remark],
+        values={
+            "leaks": {
+                "exact": exact,
+                "near": near,
+                "scores_without": [score.to_dict() for score in scores],
+            }
+        },
+    )
 
 
 def groups(translated: Translated) -> Section:

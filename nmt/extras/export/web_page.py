@@ -24,12 +24,16 @@ import onnx
 from nmt.decoding.search import EXTRA_TOKENS
 from nmt.decoding.translation import UNKNOWN
 from nmt.errors import ConfigError, DataError
-from nmt.extras.export.expressions import to_javascript
 from nmt.extras.export.graphs import export_graphs
 from nmt.extras.export.program import to_program
 from nmt.extras.export.settings import settings_of
 from nmt.extras.export.storage import Weights
-from nmt.extras.export.tokenizers import sentence_rules, tokenizer_data, warning_rules
+from nmt.extras.export.tokenizers import (
+    sentence_rules,
+    to_javascript,
+    tokenizer_data,
+    warning_rules,
+)
 from nmt.extras.page.files import FOLDER, linked, read
 from nmt.files import new_folder, write_text
 from nmt.run.folder import load_run_config, load_vocabularies
@@ -195,8 +199,9 @@ def _page(runs: Sequence[dict[str, Any]]) -> str:
     for name in linked(html):
         text = f"\n{_compact(read(name))}"
         if name.endswith(".css"):
-            link = f'<link rel="stylesheet" href="./{name}">'
-            html = html.replace(link, f"<style>{text}</style>")
+            html = html.replace(
+                f'<link rel="stylesheet" href="./{name}">', f"<style>{text}</style>"
+            )
         else:
             html = html.replace(f'<script src="./{name}">', f"<script>{text}")
             digest = base64.b64encode(sha256(text.encode()).digest()).decode()

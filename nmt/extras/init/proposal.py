@@ -126,8 +126,10 @@ def propose_specialist(
     training = values["training"]
     steps = min(MAX_STEPS, training["max_steps"])
     training |= {"max_steps": steps, "validate_every": steps // 5}
-    peak = config.training.learning_rate.peak
-    training["learning_rate"] |= {"peak": peak, "warmup_steps": min(200, steps // 4)}
+    training["learning_rate"] |= {
+        "peak": config.training.learning_rate.peak,
+        "warmup_steps": min(200, steps // 4),
+    }
     if found.n_pairs <= MANY:
         values["model"] = values.get("model", {}) | DROPOUT
     return values

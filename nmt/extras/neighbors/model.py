@@ -293,11 +293,10 @@ class NeighborModel(TranslationModel):
         # MPS has no float64.
         dtype = torch.float32 if src.device.type == "mps" else torch.float64
         keys = datastore.keys[padded].to(src.device, dtype)
-        squares = keys.square().sum(2).masked_fill((padded < 0).to(src.device), float("inf"))
         return NeighborMemory(
             self.fast_model.encode(src, src_lengths),
             keys,
-            squares,
+            keys.square().sum(2).masked_fill((padded < 0).to(src.device), float("inf")),
             datastore.values[padded].to(src.device),
             datastore.projection.to(src.device),
         )

@@ -108,8 +108,13 @@ def reproduce_command(folder: RunArgument = None) -> None:
     for run in (folder, output):
         checkpoint = open_checkpoints(run, config).find("last")
         assert checkpoint is not None  # both trainings are finished
-        paths = [checkpoint / name for name in (MODEL_FILE, RAW_MODEL_FILE)]
-        digests.append({path.name: _digest(path) for path in paths if path.is_file()})
+        digests.append(
+            {
+                name: _digest(checkpoint / name)
+                for name in (MODEL_FILE, RAW_MODEL_FILE)
+                if (checkpoint / name).is_file()
+            }
+        )
         for name, digest in digests[-1].items():
             print(f"{name}  {digest}  {run}")
     if digests[0] != digests[1]:

@@ -149,9 +149,7 @@ def _parts_of_run(folder: Path) -> Iterator[Part]:
     yield "best.json", partial(checkpoints.find, "best")
     yield "last.json", partial(checkpoints.find, "last")
     for path in sorted(checkpoints.folder.glob("[!.]*-*")):
-        has_state = not is_average(path.name) and not holds_weights_only(folder)
-        read = partial(_read_checkpoint, path, model, checkpoints, has_state=has_state)
-        yield f"checkpoint {path.name}", read
+        yield f"checkpoint {path.name}", partial(_read_checkpoint, path, model, checkpoints)
 
 
 def _check_training_data(folder: Path, config: Config) -> None:
@@ -161,12 +159,10 @@ def _check_training_data(folder: Path, config: Config) -> None:
         _warn(f"{error}; translation does not need it")
 
 
-def _read_checkpoint(
-    path: Path, model: Seq2Seq, checkpoints: Checkpoints, *, has_state: bool
-) -> None:
+def _read_checkpoint(path: Path, model: Seq2Seq, checkpoints: Checkpoints) -> None:
     try:
         load_weights(path, model)
-        if has_state:
+        if not is_average(path.name) and not holds_weights_only(path.parent.parent):
             load_weights(path, model, raw=True)
             read_tensors(path / OPTIMIZER_FILE)
             read_progress(path)

@@ -328,8 +328,9 @@ def _data_rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _result_rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     validations = facts["validations"]
-    perplexities = (event["perplexity"] for event in facts["training"])
-    losses = [log(value) for value in perplexities if value is not None and value > 0]
+    losses = [
+        log(event["perplexity"]) for event in facts["training"] if (event["perplexity"] or 0) > 0
+    ]
     curves = {
         "train loss": (losses, ".3f"),
         "dev loss": ([event["loss"] for event in validations], ".3f"),

@@ -318,8 +318,9 @@ def describe(translation: Translation, translator: Translator) -> dict[str, Any]
         end, first = start + len(text), tokens.stop
     attention = None
     if translation.has_attention and translation.attention.size <= MAX_WEIGHTS:
-        source, src_tokens = translation.source, translation.src_tokens
-        _, columns = group_words(source, src_tokens, translator.src_tokenizer)
+        _, columns = group_words(
+            translation.source, translation.src_tokens, translator.src_tokenizer
+        )
         weights = word_weights(translation.attention[: len(rows)], rows, columns)
         attention = [[round(weight, DIGITS) for weight in row] for row in weights.tolist()]
     return {

@@ -2,13 +2,14 @@
 
 import asyncio
 import hmac
+import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from operator import attrgetter
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 from urllib.parse import quote
 
@@ -39,7 +40,6 @@ from nmt.extras.serve.answers import (
     find_alternatives,
 )
 from nmt.extras.serve.detection import Detector
-from nmt.extras.serve.downloads import Downloads, translated_name
 from nmt.extras.serve.guard import Guard, on_error
 from nmt.extras.serve.whatif import beam_tree, losses_without
 from nmt.plugins import import_object
@@ -54,6 +54,25 @@ CHARACTERS = 200  # of a text that counts as one; longer ones count as several
 MAX_FILE_BYTES = 10 << 20  # of a request with a file
 MAX_BYTES_PER_CHARACTER = 12  # "\ud83d\ude00" in JSON
 MAX_OTHER_BYTES = 1 << 17  # of a request, beside its texts: the tokens of a prefix
+
+KEPT_SECONDS = 600.0  # until a translated file is deleted
+MAX_KEPT_BYTES = 1 << 27  # of all translated files; the oldest ones make room
+
+
+class Downloads:
+    """Translated files in memory, under keys that nobody can guess, until someone fetches them."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, tuple[str, bytes]] = {}  # key -> name, content
+
+    def add(self, name: str, content: bytes) -> str:
+        """Keep a file. Returns: its key."""
+        key = secrets.token_urlsafe(24)
+        self.files[key] = name, content
+        while sum(len(each) for _, each in self.files.values()) > max(MAX_KEPT_BYTES, len(content)):
+            del self.files[next(iter(self.files))]
+        asyncio.get_running_loop().call_later(KEPT_SECONDS, self.files.pop, key, None)
+        return key
 
 
 @dataclass(eq=False)
@@ -395,3 +414,9 @@ def _written(document: TextDocument, answers: Sequence[Answer]) -> list[str]:
     n = max((len(each.translations) for each in answers), default=1)
     ranks = ([each.translations[: rank + 1][-1] for each in answers] for rank in range(n))
     return [b"".join(document.written(best)).decode() for best in ranks]
+
+
+def translated_name(name: str, language: str) -> str:
+    """Of a translated file: README.de.md. `name` may be a path of any system."""
+    path = PureWindowsPath(name)
+    return f"{path.stem}.{language}{path.suffix}"

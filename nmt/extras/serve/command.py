@@ -194,11 +194,13 @@ def load_runs(
         base = place.stem if place.is_file() else place.name
         names = (base, *(f"{base}-{n}" for n in range(2, len(runs) + 2)))
         name = next(each for each in names if each not in runs)
-        info = Run(
-            name=name,
-            source=data.src_language,
-            target=data.tgt_language,
-            translations=n_hypotheses(texts.translator.options, MAX_SAMPLES)[0],
+        runs[name] = ServedRun(
+            Run(
+                name=name,
+                source=data.src_language,
+                target=data.tgt_language,
+                translations=n_hypotheses(texts.translator.options, MAX_SAMPLES)[0],
+            ),
+            texts,
         )
-        runs[name] = ServedRun(info, texts)
     return [*runs.values()]

@@ -109,8 +109,7 @@ class Guard:
                         scope["query_string"] = urlencode(fields, doseq=True).encode()
                 receive = _received(body, receive)
         except HTTPException as error:
-            response = error_response(error.status_code, error.detail)
-            await response(scope, receive, send_with_headers)
+            await error_response(error.status_code, error.detail)(scope, receive, send_with_headers)
             return
         await self.app(scope, receive, send_with_headers)
 

@@ -7,8 +7,12 @@ import pytest
 
 from nmt.config.schema import TokenizerConfig
 from nmt.errors import ConfigError
-from nmt.extras.export.expressions import to_javascript
-from nmt.extras.export.tokenizers import sentence_rules, tokenizer_data, warning_rules
+from nmt.extras.export.tokenizers import (
+    sentence_rules,
+    to_javascript,
+    tokenizer_data,
+    warning_rules,
+)
 from nmt.text.tokenizers import load_tokenizer
 from nmt.texts.warnings import MIN_WORDS
 

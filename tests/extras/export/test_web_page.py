@@ -18,8 +18,7 @@ pytest.importorskip("playwright", reason="needs playwright")
 
 from playwright.sync_api import Browser, Page, expect
 
-from nmt.extras.export.expressions import to_javascript
-from nmt.extras.export.tokenizers import sentence_rules
+from nmt.extras.export.tokenizers import sentence_rules, to_javascript
 from nmt.extras.export.web_page import constants, write_web
 from nmt.extras.page.files import FOLDER
 from nmt.extras.serve.answers import ServedRun, find_alternatives, line_details

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 
 from nmt.decoding.translator import Translator
-from nmt.extras.serve import downloads
+from nmt.extras.serve import app as server
 from nmt.extras.serve.answers import ServedRun
-from nmt.extras.serve.downloads import translated_name
+from nmt.extras.serve.app import translated_name
 from nmt.extras.serve.guard import form_fields
 from nmt.extras.serve.schemas import TranslateAnswer
 from nmt.texts.translator import TextTranslator
@@ -98,7 +98,7 @@ def test_warnings_of_a_file_name_its_lines(client: TestClient) -> None:
 def test_a_download_needs_its_key_and_ends(
     served: list[ServedRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(downloads, "SECONDS", 0.3)
+    monkeypatch.setattr(server, "KEPT_SECONDS", 0.3)
     gone = "no such file; translated files are deleted after 10 minutes"
     with client_of(served, token=TOKEN) as client:
         assert client.post("/translate_file", files={"file": ("a.txt", DOG)}).status_code == 401
@@ -111,7 +111,7 @@ def test_a_download_needs_its_key_and_ends(
 def test_the_oldest_download_makes_room(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(downloads, "MAX_BYTES", 60)
+    monkeypatch.setattr(server, "MAX_KEPT_BYTES", 60)
     urls = [upload(client, "a.txt", DOG)[0]["translatedFileUrl"] for _ in range(3)]
     assert [client.get(url).status_code for url in urls] == [404, 200, 200]
 
@@ -300,7 +300,7 @@ def test_the_python_client_with_a_token(served: list[ServedRun]) -> None:
         ]
         assert ask("GET", "/languages") == languages
         assert ask("POST", "/detect", q=HUND)[0] == {"confidence": 100, "language": "de"}
-        expected = served[0].translator.translate([DOG])[0].text
+        expected = served[0].texts.translator.translate([DOG])[0].text
         answer = ask("POST", "/translate", q=DOG, source="en", target="de")
         assert answer["translatedText"] == expected
 
@@ -327,7 +327,7 @@ def test_detection(client: TestClient, text: str, languages: list[str]) -> None:
 def test_the_detected_language_chooses_the_run(served: list[ServedRun]) -> None:
     first, second = served
     back = first.info.model_copy(update={"name": "back", "source": "de", "target": "en"})
-    translator = second.translator
+    translator = second.texts.translator
     reverse = Translator(
         translator.model,
         tokenizers=translator.tokenizers[::-1],
