@@ -20,7 +20,6 @@ from typing import Any
 from nmt.config.schema import Config
 from nmt.data.manifest import load_manifest
 from nmt.errors import DataError, NmtError
-from nmt.extras.analysis import moses
 from nmt.run.checkpoint import Checkpoints, read_progress
 from nmt.run.folder import build_model, find_run, load_run_config
 from nmt.run.journal import Journal
@@ -34,7 +33,7 @@ COLUMNS = (
     "dev BLEU",
     "BLEU",
     "chrF",
-    moses.NAME,
+    "Moses BLEU",
     "sentences/s",
 )
 MISSING = "-"
@@ -81,7 +80,7 @@ def measure(folder: Path) -> RunFigures:
         dev.get("BLEU"),
         test.get("BLEU"),
         test.get("chrF"),
-        test.get(moses.NAME),
+        test.get("Moses BLEU"),
         test["sentences"] / seconds if seconds else None,
     )
 

@@ -371,7 +371,8 @@ class MultiHead(Attention):
 
     def _split(self, inputs: Tensor) -> Tensor:
         """[B, T, N * d] -> [B, N, T, d]."""
-        return inputs.unflatten(-1, (self.heads, -1)).transpose(1, 2).contiguous()
+        parts: Tensor = inputs.unflatten(-1, (self.heads, -1))
+        return parts.transpose(1, 2).contiguous()
 
 
 class NoAttention(Attention):

@@ -28,8 +28,10 @@ class Detector:
         self._languages: dict[str, tuple[WordFrequencies, float]] = {}
         for run in runs:
             codes, parts = (run.info.source, run.info.target), run.texts.translator
-            for code, *both in zip(codes, parts.tokenizers, parts.vocabularies, strict=True):
-                self._languages.setdefault(code, (WordFrequencies(*both), _usual(*both)))
+            both = zip(codes, parts.tokenizers, parts.vocabularies, strict=True)
+            for code, tokenizer, vocabulary in both:
+                known = WordFrequencies(tokenizer, vocabulary), _usual(tokenizer, vocabulary)
+                self._languages.setdefault(code, known)
 
     def __call__(self, text: str) -> list[Detection]:
         """The languages that a text may be in, best first; at least one."""

@@ -127,7 +127,7 @@ def test_words_of_scripts_without_spaces_are_tokens() -> None:
 def test_each_alternative_starts_with_the_given_tokens_and_its_own() -> None:
     """And its probability is that of forced decoding."""
     run, n_scored = tiny_run(), 0
-    tokenizer = run.translator.tgt_tokenizer
+    tokenizer = run.texts.translator.tgt_tokenizer
     for text, prefix in [("abab", ["a"]), ("b", []), ("ab ab", [])]:
         alternatives = [*find_alternatives(run, text, prefix, 3)]
         probabilities = [each["probability"] for each in alternatives]
@@ -138,7 +138,7 @@ def test_each_alternative_starts_with_the_given_tokens_and_its_own() -> None:
         for each in alternatives:
             tokens = each["translation"]["tokens"][: len(prefix) + 1]
             assert tokens[: len(prefix)] == (*prefix,)
-            (scored,) = score_pairs(run.translator, [(text, tokenizer.join(tokens))])
+            (scored,) = score_pairs(run.texts.translator, [(text, tokenizer.join(tokens))])
             if scored.tokens == tokens:  # a space at the end is not part of the text
                 expected = exp(scored.token_log_probs[len(prefix)])
                 assert each["probability"] == pytest.approx(expected, abs=1e-4)
