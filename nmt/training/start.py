@@ -310,13 +310,8 @@ def _copy_weights(model: Seq2Seq, parent: Seq2Seq, run: Path, config: Config) ->
     note = f"starts from {run}, {checkpoint}: {share}"
     note += f"; new: {', '.join(new)}" if new else ""
     note += f"; {changes}" if changes else ""
-    values = {
-        "run": str(run),
-        "checkpoint": checkpoint,
-        "reused": n_reused,
-        "parameters": n_parameters,
-        "new": new,
-    }
+    values = {"run": str(run), "checkpoint": checkpoint, "reused": n_reused}
+    values |= {"parameters": n_parameters, "new": new}
     if any(new_tokens):
         n_src, n_tgt = map(len, new_tokens)
         note += f"; {n_src:,} source and {n_tgt:,} target tokens are new"

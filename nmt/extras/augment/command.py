@@ -15,13 +15,7 @@ from nmt.commands.options import DecodingOption, DeviceOption, refuse_options
 from nmt.commands.prepare import existing_manifest
 from nmt.config.parts import DeviceName
 from nmt.data.corpus import Corpus, encode_pairs
-from nmt.data.manifest import (
-    ORIGINAL,
-    Input,
-    check_files,
-    training_parts,
-    write_manifest,
-)
+from nmt.data.manifest import ORIGINAL, Input, check_files, training_parts, write_manifest
 from nmt.data.splitting import fingerprint
 from nmt.data.workers import peak_memory
 from nmt.device import set_up_device
@@ -86,26 +80,25 @@ class AugmentOptions:
     def check(self) -> None:
         """Raises: typer.BadParameter if options do not go together."""
         translates = bool(self.forward or self.backward)
-        refuse_options(
-            {
-                "there is nothing to add; give --forward, --backward or --teacher": (
-                    not translates and not self.teacher
-                ),
-                "--set is for translations; add --forward or --backward": (
-                    not translates and bool(self.overrides)
-                ),
-                "--src-text needs --forward: a run that translates it": (
-                    self.src_text is not None and not self.forward
-                ),
-                "--tgt-text needs --backward: a run that translates it": (
-                    self.tgt_text is not None and not self.backward
-                ),
-                "--tag marks the translations of --tgt-text; add it or remove --tag": (
-                    self.tag is not None and self.tgt_text is None
-                ),
-                "--repeat leaves out all pairs": not any(self.counts.values()),
-            }
-        )
+        problems = {
+            "there is nothing to add; give --forward, --backward or --teacher": (
+                not translates and not self.teacher
+            ),
+            "--set is for translations; add --forward or --backward": (
+                not translates and bool(self.overrides)
+            ),
+            "--src-text needs --forward: a run that translates it": (
+                self.src_text is not None and not self.forward
+            ),
+            "--tgt-text needs --backward: a run that translates it": (
+                self.tgt_text is not None and not self.backward
+            ),
+            "--tag marks the translations of --tgt-text; add it or remove --tag": (
+                self.tag is not None and self.tgt_text is None
+            ),
+            "--repeat leaves out all pairs": not any(self.counts.values()),
+        }
+        refuse_options(problems)
 
 
 def command(
