@@ -227,6 +227,7 @@ def messages_of(source: str, constants: Mapping[str, str]) -> Iterator[str]:
     for function in ast.walk(ast.parse(source)):
         if not isinstance(function, ast.FunctionDef):
             continue
+        yield from _refused_options(function, constants)
         assigned: dict[str, str | None] = {}
         for node in sorted(
             (each for each in ast.walk(function) if isinstance(each, ast.Assign | ast.Call)),
@@ -242,10 +243,6 @@ def messages_of(source: str, constants: Mapping[str, str]) -> Iterator[str]:
             name = (
                 node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
             )
-            if name == "refuse_options" and isinstance(node.args[0], ast.Dict):
-                texts = (_text_of(key, constants) for key in node.args[0].keys if key is not None)
-                yield from filter(None, texts)
-                continue
             if name in ERROR_NAMES | {"BadParameter"} and node.args:
                 argument, prefix = node.args[0], ""
             elif name == "Problem" and len(node.args) == 2:
@@ -259,6 +256,20 @@ def messages_of(source: str, constants: Mapping[str, str]) -> Iterator[str]:
             )
             if text:
                 yield prefix + text
+
+
+def _refused_options(function: ast.FunctionDef, constants: Mapping[str, str]) -> Iterator[str]:
+    """The texts in the tables of a function `check`, or of a call of it: options that do not go
+    together.
+    """
+    for node in ast.walk(function):
+        tables: list[ast.expr] = []
+        if isinstance(node, ast.Assign) and function.name == "check":
+            tables = [node.value]
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "check":
+            tables = node.args
+        keys = [key for table in tables if isinstance(table, ast.Dict) for key in table.keys]
+        yield from filter(None, (_text_of(key, constants) for key in keys if key is not None))
 
 
 def _keys_text(node: ast.expr, constants: Mapping[str, str]) -> str:

@@ -25,7 +25,6 @@ from nmt.commands.options import (
     RunsArgument,
     SourcesOption,
     SplitOption,
-    refuse_options,
     to_json,
 )
 from nmt.config.load import decoding_overrides
@@ -96,25 +95,34 @@ class Request:
     lowercase: bool = False
     tokenized: bool = False
 
-    def check(self) -> None:
-        """Raises: typer.BadParameter if options do not go together."""
-        refuse_options(
-            {
-                "give a run or --hypotheses, not both": self.hypotheses and self.runs,
-                "--sources, --set and --beam need a run, not a file of translations": (
-                    self.hypotheses and (self.sources or self.overrides)
-                ),
-                "--hypotheses needs --references: the file of reference translations": (
-                    self.hypotheses and not self.references
-                ),
-                "--sources needs --references: the file of reference translations": (
-                    self.sources and not self.references
-                ),
-                "--references needs --sources, to translate with a run, or --hypotheses": (
-                    self.references and not (self.sources or self.hypotheses)
-                ),
-            }
-        )
+    def check(self, others: Mapping[str, Any]) -> None:
+        """Refuse options that do not go together.
+
+        Args:
+            others: further problems, each with whether there is one.
+
+        Raises:
+            typer.BadParameter: there is a problem.
+        """
+        problems = {
+            "give a run or --hypotheses, not both": self.hypotheses and self.runs,
+            "--sources, --set and --beam need a run, not a file of translations": (
+                self.hypotheses and (self.sources or self.overrides)
+            ),
+            "--hypotheses needs --references: the file of reference translations": (
+                self.hypotheses and not self.references
+            ),
+            "--sources needs --references: the file of reference translations": (
+                self.sources and not self.references
+            ),
+            "--references needs --sources, to translate with a run, or --hypotheses": (
+                self.references and not (self.sources or self.hypotheses)
+            ),
+            **others,
+        }
+        for text, is_wrong in problems.items():
+            if is_wrong:
+                raise typer.BadParameter(text)
 
 
 def command(
@@ -204,8 +212,7 @@ def command(
         lowercase,
         tokenized,
     )
-    request.check()
-    refuse_options(
+    request.check(
         {
             "give one run, or several with --ensemble (they translate together) or with --runs "
             "(mean and standard deviation)": (len(paths) > 1) != (runs or ensemble),

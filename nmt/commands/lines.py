@@ -7,7 +7,7 @@ Heavy imports stand in the functions, so that a wrong option is refused at once.
 import json
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from itertools import islice
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from nmt.commands.options import refuse_options
 from nmt.config.parts import DOCUMENT_FORMATS, FORMATS, VIEWS, choices, format_of
 from nmt.errors import ConfigError, DataError, FormatError, NmtError, NmtWarning, TextError
 from nmt.files import explain_read_errors, explain_write_errors, write_text
@@ -64,22 +63,43 @@ class Shown:
         }
         return [name for name, is_given in given.items() if is_given]
 
-    def check(self) -> None:
-        """Raises: typer.BadParameter if options do not go together."""
-        others = [name for name in self.options if name not in ("--score", "--json")]
-        refuse_options(
-            {
-                f"--score does not search; remove {', '.join(others)}": self.score and others,
-                "--threshold needs --align or --json": (
-                    self.threshold is not None and not (self.align or self.as_json)
-                ),
-                "--align prints one alignment per sentence; remove --n-best": (
-                    self.align and self.n_best > 1
-                ),
-                "--json contains the alignment already; remove --align": self.align
-                and self.as_json,
-            }
-        )
+    def check(
+        self, format_name: str | None, fill: str, output: Path | None, others: Mapping[str, Any]
+    ) -> None:
+        """Refuse options that do not go together.
+
+        Args:
+            format_name: of a document; None for lines.
+            fill, output: the options of these names.
+            others: further problems, each with whether there is one.
+
+        Raises:
+            typer.BadParameter: there is a problem.
+        """
+        given = next(iter(self.options), None)
+        searching = [name for name in self.options if name not in ("--score", "--json")]
+        problems = {
+            f"--score does not search; remove {', '.join(searching)}": self.score and searching,
+            "--threshold needs --align or --json": (
+                self.threshold is not None and not (self.align or self.as_json)
+            ),
+            "--align prints one alignment per sentence; remove --n-best": (
+                self.align and self.n_best > 1
+            ),
+            "--json contains the alignment already; remove --align": self.align and self.as_json,
+            "--fill is for files with both languages (po, xliff)": (
+                fill == "all" and (format_name is None or not FORMATS[format_name].trait("targets"))
+            ),
+            f"{given} needs lines of text, and this file is {format_name}; remove {given}, or add "
+            f"--format {LINES}": format_name is not None and given,
+            "docx is no text for a terminal; write into a file with -o": (
+                format_name == "docx" and output is None and sys.stdout and sys.stdout.isatty()
+            ),
+            **others,
+        }
+        for text, is_wrong in problems.items():
+            if is_wrong:
+                raise typer.BadParameter(text)
 
 
 @dataclass(frozen=True)
@@ -187,23 +207,6 @@ def document_format(file: Path | None, name: str | None, shown: Shown) -> str | 
         return None if name == LINES else name
     found = None if file is None else format_of(file.name)
     return None if found == "txt" and shown.options else found
-
-
-def check_document(name: str | None, shown: Shown, fill: str, output: Path | None) -> None:
-    """Raises: typer.BadParameter if options do not go together with the format of a document."""
-    given = next(iter(shown.options), None)
-    refuse_options(
-        {
-            "--fill is for files with both languages (po, xliff)": (
-                fill == "all" and (name is None or not FORMATS[name].trait("targets"))
-            ),
-            f"{given} needs lines of text, and this file is {name}; remove {given}, or add "
-            f"--format {LINES}": name is not None and given,
-            "docx is no text for a terminal; write into a file with -o": (
-                name == "docx" and output is None and sys.stdout and sys.stdout.isatty()
-            ),
-        }
-    )
 
 
 def score_texts(translator: "Translator", texts: Sequence[str]) -> "list[ScoredPair]":

@@ -1,7 +1,6 @@
-"""The types of options that several commands share, and what is done with options and results."""
+"""The types of options that several commands share."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -100,20 +99,6 @@ DataOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only results and errors.")]
-
-
-def refuse_options(problems: Mapping[str, Any]) -> None:
-    """Refuse options that do not go together.
-
-    Args:
-        problems: what to tell the user: whether it is so.
-
-    Raises:
-        typer.BadParameter: with the first problem that is true.
-    """
-    for text, is_wrong in problems.items():
-        if is_wrong:
-            raise typer.BadParameter(text)
 
 
 def to_json(value: Any) -> str:

@@ -18,7 +18,6 @@ from nmt.commands.lines import (
     Answer,
     InputTexts,
     Shown,
-    check_document,
     check_output_files,
     document_format,
     draw_attention,
@@ -39,7 +38,6 @@ from nmt.commands.options import (
     NoProtectOption,
     NoSplitOption,
     RunsOption,
-    refuse_options,
 )
 from nmt.config.load import decoding_overrides
 from nmt.config.parts import DOCUMENT_FORMATS
@@ -157,17 +155,18 @@ def command(
     device: DeviceOption = "auto",
 ) -> None:
     shown = Shown(n_best, prefix, align, threshold, score, attention, as_json)
-    shown.check()
-    refuse_options(
+    format_name = document_format(file, format_, shown)
+    shown.check(
+        format_name,
+        fill,
+        output,
         {
             "give sentences or --file, not both": (
                 sentences and (file is not None or format_ is not None)
             ),
             "--score does not search; remove --memory": score and memory is not None,
-        }
+        },
     )
-    format_name = document_format(file, format_, shown)
-    check_document(format_name, shown, fill, output)
 
     from nmt.run.load import opened
     from nmt.texts.glossary import Glossary
@@ -216,7 +215,8 @@ def text_settings(
     """
     from nmt.texts.translator import Settings
 
-    refuse_options({"--keep protects; remove --no-protect": keep and no_protect})
+    if keep and no_protect:
+        raise typer.BadParameter("--keep protects; remove --no-protect")
     patterns = []
     for pattern in keep or ():
         try:

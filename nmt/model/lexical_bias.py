@@ -160,7 +160,6 @@ class WordKeys(nn.Module):
 
     def __init__(self, n_tokens: int) -> None:
         super().__init__()
-        self.n_tokens = n_tokens
         self.keys = nn.Buffer(torch.zeros(n_tokens, dtype=torch.long))
         self.lengths = nn.Buffer(torch.zeros(n_tokens, dtype=torch.long))
         self.begins = nn.Buffer(torch.ones(n_tokens, dtype=torch.bool))

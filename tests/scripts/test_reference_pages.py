@@ -79,7 +79,7 @@ def test_tables_are_not_broken() -> None:
             ["x.y, ….z: … is wrong; use …"],
         ),
         ('raise typer.BadParameter("give one, not both")', ["give one, not both"]),
-        ('refuse_options({"give one": a and b, f"{a}: no": c})', ["give one", "…: no"]),
+        ('a.check({"give one": a and b, f"{a}: no": c})', ["give one", "…: no"]),
         ('raise ValueError("not for users")', []),
         ("raise NmtError(text_of(path))", []),
     ],

@@ -28,7 +28,6 @@ from nmt.commands.options import (
     RunsArgument,
     SourcesOption,
     SplitOption,
-    refuse_options,
     to_json,
 )
 from nmt.config.load import decoding_overrides
@@ -147,8 +146,7 @@ def command(
     request = Request(
         paths, hypotheses, split, data, sources, references, columns, overrides, device
     )
-    request.check()
-    refuse_options(
+    request.check(
         {
             "give one run; `nmt evaluate` scores several": len(paths) > 1,
             "--details and --alignments need a run, not a file of translations": (

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from nmt.commands.options import DecodingOption, DeviceOption, refuse_options
+from nmt.commands.options import DecodingOption, DeviceOption
 from nmt.commands.prepare import existing_manifest
 from nmt.config.parts import DeviceName
 from nmt.data.corpus import Corpus, encode_pairs
@@ -98,7 +98,9 @@ class AugmentOptions:
             ),
             "--repeat leaves out all pairs": not any(self.counts.values()),
         }
-        refuse_options(problems)
+        for text, is_wrong in problems.items():
+            if is_wrong:
+                raise typer.BadParameter(text)
 
 
 def command(
