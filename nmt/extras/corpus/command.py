@@ -110,9 +110,12 @@ def command(
             _print(f"{len(parts) - len(missing)} of {len(parts)} parts are already translated")
         if not missing:
             return
-        terms = None if glossary is None else Glossary.read(glossary)
         translator = load_text_translator(
-            members, settings, terms, device=device, overrides=overrides
+            members,
+            settings,
+            None if glossary is None else Glossary.read(glossary),
+            device=device,
+            overrides=overrides,
         )
     failed = []
     for written, path in missing:

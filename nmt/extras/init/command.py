@@ -236,10 +236,9 @@ def _tidied(node: Any) -> Any:
     if isinstance(node, list):
         return [_tidied(item) for item in node]
     if isinstance(node, dict):
-        redundant = {"title": str, "default": dict}
         return {
             key: _tidied(item)
             for key, item in node.items()
-            if not isinstance(item, redundant.get(key, ()))
+            if not isinstance(item, {"title": str, "default": dict}.get(key, ()))
         }
     return node
