@@ -174,6 +174,11 @@ def _override(values: dict[str, Any], override: str) -> None:
         raise ConfigError(f"--set {override}: a key has no control characters")
     section = values
     *parents, last = key.strip().split(".")
+    if len(parents) > yaml_text.MAX_DEPTH:
+        raise ConfigError(
+            f"--set {'.'.join(parents[:3])}...: nested more than {yaml_text.MAX_DEPTH} deep; there "
+            "is no such key"
+        )
     for parent in parents:
         if not isinstance(section.get(parent), dict):
             section[parent] = {}

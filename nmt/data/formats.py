@@ -151,10 +151,12 @@ def find_files(path: Path | Sequence[Path]) -> list[Path]:
     """The files of a path, of a pattern such as `parts/*.gz` (in order), or of a list of both.
 
     Raises:
-        DataError: no file matches a pattern.
+        DataError: no file matches a pattern, or the path has a zero byte.
     """
     if not isinstance(path, Path):
         return [file for entry in path for file in find_files(entry)]
+    if "\0" in str(path):
+        raise DataError(f"{path}: contains a zero byte, so it cannot be a path")
     with explain_read_errors(path):
         if not has_magic(str(path)) or path.exists():
             return [path]

@@ -151,6 +151,10 @@ def test_the_message_names_the_overrides(tmp_path: Path) -> None:
         ("=3", "--set =3: write key=value, for example --set training.epochs=3"),
         ("a\udc8b=3", r"--set a\udc8b=3: a key has no control characters"),
         ("se\ned=3", r"--set se\ned=3: a key has no control characters"),
+        (
+            f"{'.'.join('a' * 2000)}=1",
+            "--set a.a.a...: nested more than 50 deep; there is no such key",
+        ),
         ("seed=[1", "--set seed=[1, line 1, column 3: not valid YAML: "),
         (
             "trainin.epochs=3",

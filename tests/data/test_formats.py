@@ -136,6 +136,7 @@ def test_members_of_a_zip_without_a_name_are_no_candidates(tmp_path: Path) -> No
     [
         ("*.csv", r"\*\.csv: no file matches; check the pattern"),
         ("a" * 5000 + "*", r"a\*: cannot be read \(File name too long\)$"),
+        ("a\0b", "contains a zero byte, so it cannot be a path$"),
     ],
 )
 def test_a_path_without_files_is_refused(tmp_path: Path, name: str, message: str) -> None:

@@ -9,7 +9,7 @@ import glob
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,7 +31,6 @@ from nmt.commands.options import (
 )
 from nmt.commands.translate import memory_overrides, output_lines, text_settings
 from nmt.config.load import decoding_overrides
-from nmt.data.workers import chunked
 from nmt.errors import DataError
 from nmt.files import (
     explain_read_errors,
@@ -41,7 +40,7 @@ from nmt.files import (
     sha256_of,
     write_json,
 )
-from nmt.lines import BATCH_LINES, read_text_lines
+from nmt.lines import BATCH_BYTES, BATCH_LINES, read_text_lines
 from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import further_files, load_run_config
 from nmt.run.load import opened
@@ -243,7 +242,7 @@ def _translate_part(path: Path, output: Path, translator: TextTranslator, shown:
         status = path.stat()
         digest = sha256_of(path)
     name = str(path)
-    inputs = InputTexts(chunked(read_text_lines(path), BATCH_LINES), name, "line")
+    inputs = InputTexts(_batches(read_text_lines(path)), name, "line")
     with (
         replacing(output) as temporary,
         temporary.open("w", encoding="utf-8", newline="\n") as file,
@@ -262,6 +261,21 @@ def _translate_part(path: Path, output: Path, translator: TextTranslator, shown:
         },
     )
     _print(f"{output}: {n_lines:,} lines in {time.perf_counter() - start_time:.1f} s")
+
+
+def _batches(lines: Iterable[str]) -> Iterator[list[str]]:
+    """As `nmt.lines.stream_lines` makes them: the memory of attention grows with a batch."""
+    batch = list[str]()
+    size = 0
+    for line in lines:
+        batch.append(line)
+        size += len(line)
+        if len(batch) == BATCH_LINES or size > BATCH_BYTES:
+            yield batch
+            batch = []
+            size = 0
+    if batch:
+        yield batch
 
 
 def _print(line: str) -> None:
