@@ -118,7 +118,7 @@ def test_equal_weights_are_written_as_equal_files(tmp_path: Path) -> None:
         ),
         # A training that was cut short at step 4 and goes on from step 2 does not keep a best that
         # it has yet to make.
-        ([(2, 1.0, 1), (4, 9.0, 1), (3, 2.0, 1)], {}, [3], [3]),
+        ([(2, 1.0, 1), (4, 9.0, 1), (3, 2.0, 1)], {"keep_last": 3}, [3], [3, 2]),
     ],
 )
 def test_which_checkpoints_are_kept(
