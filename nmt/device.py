@@ -54,13 +54,6 @@ def set_up_device(name: DeviceName) -> torch.device:
     return device
 
 
-def send(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """Copy a tensor from the CPU; to a GPU from pinned memory, so that the CPU need not wait."""
-    if device.type == "cuda":
-        return tensor.pin_memory().to(device, non_blocking=True)
-    return tensor.to(device)
-
-
 def keep_freed_memory() -> None:
     """Let the C library keep what is freed, for the whole process, if it is glibc. By default it
     gives large blocks back to the system, which fills them with zeros when the next update asks for
