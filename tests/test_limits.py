@@ -31,11 +31,11 @@ EXTRAS = [path for path in NMT if "extras" in path.parts]
 TEXTS = [path for path in NMT if path.parent == ROOT / "nmt/texts"]
 CORE = [path for path in NMT if path not in EXTRAS and path not in TEXTS]
 RINGS = {
-    "core": (CORE, 9_900),
-    "texts": (TEXTS, 1_600),
-    "extras": (EXTRAS, 7_700),
-    "tests": ([*ROOT.glob("tests/**/*.py")], 15_500),
-    "scripts": ([*ROOT.glob("scripts/**/*.py")], 2_200),
+    "core": (CORE, 9_940),
+    "texts": (TEXTS, 1_670),
+    "extras": (EXTRAS, 7_720),
+    "tests": ([*ROOT.glob("tests/**/*.py")], 16_060),
+    "scripts": ([*ROOT.glob("scripts/**/*.py")], 2_061),
 }
 MAX_LINES = {"nmt/config/schema.py": 690, "nmt/extras/export/translate.py": 680}
 FUNCTION_LINES, FUNCTION_STATEMENTS = 50, 30  # after the signature
@@ -61,7 +61,7 @@ def test_statements(ring: str) -> None:
 def test_lines_of_scripts_for_browsers() -> None:
     texts = (path.read_text(encoding="utf-8") for path in ROOT.glob("nmt/**/*.js"))
     lines = [line for text in texts for line in text.splitlines()]
-    assert len(lines) <= 1_700
+    assert len(lines) <= 1_960
     assert max(map(len, lines)) <= 100
 
 

@@ -62,6 +62,5 @@ def settings_of(run: Path, config: Config) -> dict[str, Any]:
             side: load_tokenizer(config.tokenizer, language, side, run).settings()
             for side, language in zip(SIDES, languages, strict=True)
         },
-        "lexicon": {},
         "not_copied": "".join(sorted(wordless.only_source)) if wordless.are_copied else None,
     }

@@ -68,18 +68,17 @@ class Translator {
     };
   }
 
-  // Unknown words become the source word with the largest weight, or its translation (Luong 2015b).
+  // Unknown words become the source word with the largest weight (Luong 2015b).
   replace({ source, srcTokens }, tokens, attention) {
     const surfaces = this.src.tokenizer.surfaceForms(source, srcTokens);
     const positions = [...tokens.keys()].filter((position) => tokens[position] === UNKNOWN);
     return positions.map((position) => {
       const weights = attention[position].slice(0, srcTokens.length);
       const peak = weights.indexOf(Math.max(...weights));
-      const known = this.settings.lexicon[srcTokens[peak]];
-      let [token, origin] = [surfaces[peak], "copied"];
-      if (known && known !== UNKNOWN) [token, origin] = [known, "lexicon"];
-      if (!weights.some(Boolean)) [token, origin] = ["", "left out"];
-      return { position, src_position: token ? peak : null, token, origin };
+      if (!weights.some(Boolean)) {
+        return { position, src_position: null, token: "", origin: "left out" };
+      }
+      return { position, src_position: peak, token: surfaces[peak], origin: "copied" };
     });
   }
 

@@ -5,7 +5,6 @@ const DOUBTFUL = 0.3; // words of a lower probability are marked
 const UNSURE = 0.5; // translations of a lower confidence are marked
 const ORIGINS = {
   copied: "unknown word, copied from the source",
-  lexicon: "unknown word, from the lexicon",
   glossary: "from the terms",
 };
 

@@ -141,9 +141,7 @@ class Word(Message):
     before: str = Field(description="what stands before it: a space, or nothing")
     token: int = Field(description="index of the first token of the word")
     probability: float = Field(description="of all its tokens, given the words before it")
-    origin: Literal["model", "lexicon", "copied", "glossary"] = Field(
-        description="lexicon and copied: it was <unk>"
-    )
+    origin: Literal["model", "copied", "glossary"] = Field(description="copied: it was <unk>")
 
 
 class TranslationDetails(Message):
