@@ -148,11 +148,11 @@ def export_graphs(model: Seq2Seq, encoder_file: Path, step_file: Path) -> None:
     Args:
         model: on the CPU, in evaluation mode; it stays as it is.
     """
-    encoder = EncoderGraph(model).eval()  # the exporter gives all parts the mode of the whole
+    encoder = EncoderGraph(model)
     src_lengths = torch.tensor([3, 5, 4])  # different, so that the graph includes padding
     src = torch.ones(len(src_lengths), int(src_lengths.max()), dtype=torch.long)
     from_encoder = encoder(src, src_lengths)
-    step, n_hypotheses = StepGraph(model, encoder.names).eval(), 2
+    step, n_hypotheses = StepGraph(model, encoder.names), 2
     tensors = [
         tensor.repeat_interleave(n_hypotheses, 0) if name.startswith("state.") else tensor
         for name, tensor in zip(encoder.names, from_encoder, strict=True)
@@ -163,6 +163,7 @@ def export_graphs(model: Seq2Seq, encoder_file: Path, step_file: Path) -> None:
     _export(encoder_file, encoder, (src, src_lengths), ["src", "src_lengths"], encoder.names)
     outputs = ["best_ids", "best_logits", "log_norm", "attention", *step.next_names]
     _export(step_file, step, arguments, ["ids", "rows", "k", "position", *encoder.names], outputs)
+    model.eval()  # the exporter has put all parts into the mode of the graphs
 
 
 def _export(
