@@ -193,9 +193,8 @@ class LuongDecoder(Decoder):
         first = super().start(state, memory)
         if not self.input_feeding:
             return first
-        return replace(
-            first, fed=state.hidden.new_zeros(len(state.hidden), self.readout.output_size)
-        )
+        n_rows = state.hidden.shape[0]  # `len` would be a constant of an exported graph
+        return replace(first, fed=state.hidden.new_zeros(n_rows, self.readout.output_size))
 
     def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
         top, recurrent = self.recurrent.step(embedded, state.fed, state.recurrent)
