@@ -57,6 +57,7 @@ def columns(files: PairFiles) -> list[tuple[int | str, str | None]]:
         (table([("source", "target"), *PAIRS]), [("source", "en"), ("target", "de")]),
         (table([("en", "de"), *PAIRS]), [("en", "en"), ("de", "de")]),
         (table([("fr", "de"), *PAIRS]), [("fr", "fr"), ("de", "de")]),
+        (table([("hi", "hey"), *PAIRS]), [(1, "en"), (2, "de")]),  # a pair, though "hi" is a code
         (
             table(
                 [("de", ""), *((f"Das ist das Haus {i}.", f"This is it {i}.") for i in range(20))],
