@@ -85,10 +85,6 @@ def test_the_kept_results_have_their_provenance(nmt: Run, run: Path, folder: Pat
     assert made_of["code"]["libraries"].keys() == libraries
 
 
-def test_runs_are_named_once(nmt: Run, run: Path) -> None:
-    assert "a run is named twice" in nmt("evaluate", "--runs", run, run).err
-
-
 def test_missed_limits_are_listed_in_one_line(nmt: Run, run: Path) -> None:
     failed = nmt(
         "evaluate", run, "--min-bleu", 101, "--min-chrf", 0, "--max-ter", -1, "--metric", "chrF"
@@ -222,8 +218,8 @@ def test_files_after_the_first_reference_are_references_and_folders_are_runs(
         value = read(nmt("evaluate", "--hypotheses", hypotheses, *words, "--json"))
         assert "nrefs:2" in value["scores"][0]["signature"]
         assert value["exact_match"] == 1
-    missing = nmt("evaluate", "--hypotheses", one, "--references", two, tmp_path / "c")
-    assert missing.err == f"nmt: {tmp_path / 'c'}: no such file\n"
+    text = f"nmt: {tmp_path / 'c'}: no such file\n"
+    nmt.refuses(text, "evaluate", "--hypotheses", one, "--references", two, tmp_path / "c")
 
 
 @pytest.mark.parametrize(
@@ -249,18 +245,19 @@ def test_files_that_cannot_be_scored(
     message: str,
 ) -> None:
     h, r = write(tmp_path / "h", *hypotheses), write(tmp_path / "r", *references)
-    result = nmt("evaluate", "--hypotheses", h, "--references", r, *options)
-    assert (result.status, result.out) == (1, "")
-    assert result.err == f"nmt: {message.format(h=h, r=r)}\n"
+    text = f"nmt: {message.format(h=h, r=r)}\n"
+    nmt.refuses(text, "evaluate", "--hypotheses", h, "--references", r, *options)
 
 
 def test_an_error_overwrites_no_results(nmt: Run, run: Path, tmp_path: Path) -> None:
     assert nmt("evaluate", run).status == 0
     before = {path: path.read_bytes() for path in (run / "evaluation").iterdir()}
-    for words in (["--metric", "METEOR"], ["--data", tmp_path]):
-        failed = nmt("evaluate", run, *words)
-        assert (failed.status, failed.out) == (1, "")
-        assert failed.err.count("\n") == 1
+    for words, text in (
+        (["--metric", "METEOR"], "METEOR: not a metric"),
+        (["--data", tmp_path], f"{tmp_path}: no prepared data here"),
+        (["--runs", run], "--runs: a run is named twice"),
+    ):
+        nmt.refuses(f"nmt: {text}", "evaluate", run, *words)
     assert {path: path.read_bytes() for path in (run / "evaluation").iterdir()} == before
 
 
@@ -281,9 +278,7 @@ def test_an_error_overwrites_no_results(nmt: Run, run: Path, tmp_path: Path) -> 
     ],
 )
 def test_options_that_do_not_go_together(nmt: Run, words: list[str], message: str) -> None:
-    result = nmt("evaluate", *words)
-    assert (result.status, result.out) == (2, "")
-    assert message in result.err
+    nmt.refuses(message, "evaluate", *words, status=2)
 
 
 def test_an_average_is_scored_like_any_other_checkpoint(nmt: Run, run: Path) -> None:

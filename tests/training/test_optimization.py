@@ -1,6 +1,6 @@
 """Schedules of learning rate and teacher forcing."""
 
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -36,65 +36,58 @@ def test_warm_up_rises_to_the_peak(schedule: LearningRateSchedule) -> None:
     assert [learning_rate(Moment(step), config) for step in (1, 2, 3, 4)] == [0.5, 1.0, 1.5, 2.0]
 
 
-def test_first_and_last_learning_rates() -> None:
-    config = LearningRateConfig(peak=2.0, warmup_steps=10, steps=110, floor=0.5)
-    assert learning_rate(Moment(10_000), config) == 2.0
-    assert learning_rate(
-        Moment(40), config.model_copy(update={"schedule": "inverse_sqrt"})
-    ) == pytest.approx(1.0)
-    for schedule in ("linear", "cosine"):
-        falling = config.model_copy(update={"schedule": schedule})
-        assert learning_rate(Moment(60), falling) == pytest.approx(1.25)
-        assert (
-            learning_rate(Moment(110), falling)
-            == learning_rate(Moment(5000), falling)
-            == pytest.approx(0.5)
-        )
-
-
-def test_the_step_schedule_falls_to_the_floor() -> None:
-    config = LearningRateConfig(
-        peak=1.0, schedule="step", warmup_steps=5, steps=10, factor=0.5, floor=0.2
-    )
-    assert [
-        learning_rate(Moment(step), config) for step in (5, 6, 15, 16, 25, 26, 35, 36, 1000)
-    ] == [
-        1,
-        1,
-        1,
-        0.5,
-        0.5,
-        0.25,
-        0.25,
-        0.2,
-        0.2,
-    ]
-
-
-def test_the_plateau_schedule_follows_its_reductions() -> None:
-    config = LearningRateConfig(
-        peak=1.0, schedule="plateau", warmup_steps=5, factor=0.1, floor=0.05
-    )
-    assert [learning_rate(Moment(10, reductions), config) for reductions in (0, 1, 2)] == [
-        1.0,
-        0.1,
-        0.05,
-    ]
-    assert learning_rate(Moment(1, 2), config) == 0.2
+FALLING = {"peak": 2.0, "warmup_steps": 10, "floor": 0.5}
+COSINE = (2 + np.sqrt(2)) / 4
 
 
 @pytest.mark.parametrize(
-    ("schedule", "middle"),
-    [("linear", 0.5 + 1.5 * 0.75), ("cosine", 0.5 + 1.5 * (2 + np.sqrt(2)) / 4)],
+    ("values", "rates"),
+    [
+        ({"schedule": "constant"}, {Moment(10_000): 2}),
+        ({"schedule": "inverse_sqrt"}, {Moment(40): 1}),
+        ({"schedule": "linear"}, {Moment(60): 1.25, Moment(110): 0.5, Moment(5000): 0.5}),
+        ({"schedule": "cosine"}, {Moment(60): 1.25, Moment(110): 0.5, Moment(5000): 0.5}),
+        (
+            {"schedule": "step", "peak": 1, "steps": 10, "factor": 0.5, "floor": 0.2},
+            {
+                Moment(10): 1,
+                Moment(11): 1,
+                Moment(20): 1,
+                Moment(21): 0.5,
+                Moment(30): 0.5,
+                Moment(31): 0.25,
+                Moment(40): 0.25,
+                Moment(41): 0.2,
+                Moment(1000): 0.2,
+            },
+        ),
+        (
+            {"schedule": "plateau", "peak": 1, "factor": 0.1, "floor": 0.05},
+            {
+                Moment(20, 0): 1,
+                Moment(20, 1): 0.1,
+                Moment(20, 2): 0.05,
+                Moment(2, 2): 0.2,
+            },
+        ),
+    ],
+    ids=str,
 )
+def test_learning_rates(values: dict[str, Any], rates: dict[Moment, float]) -> None:
+    config = LearningRateConfig(**{"steps": 110, **FALLING, **values})
+    assert {moment: learning_rate(moment, config) for moment in rates} == pytest.approx(rates)
+
+
+@pytest.mark.parametrize(("schedule", "quarter"), [("linear", 0.75), ("cosine", COSINE)])
 def test_without_steps_the_rate_falls_with_the_training(
-    schedule: LearningRateSchedule, middle: float
+    schedule: LearningRateSchedule, quarter: float
 ) -> None:
-    config = LearningRateConfig(peak=2.0, schedule=schedule, warmup_steps=10, steps=None, floor=0.5)
+    config = LearningRateConfig(**FALLING, schedule=schedule, steps=None)
+    rates = {0.0: 2.0, 0.25: 0.5 + 1.5 * quarter, 1.0: 0.5}
     assert learning_rate(Moment(5, fraction=0.0), config) == 1.0
-    assert [
-        learning_rate(Moment(11, fraction=fraction), config) for fraction in (0.0, 0.25, 1.0)
-    ] == pytest.approx([2.0, middle, 0.5])
+    assert {each: learning_rate(Moment(11, fraction=each), config) for each in rates} == (
+        pytest.approx(rates)
+    )
     # On a slow machine the training may end during the warm-up.
     assert learning_rate(Moment(9, fraction=0.999), config) == pytest.approx(0.5, abs=0.01)
 

@@ -141,16 +141,15 @@ def test_a_model_of_other_sizes_is_refused_with_the_keys(
     assert f"nmt: training.start_from: {parent} has only " in result.err
     end = "give both the same sizes: model.decoder.hidden_size: 16 there, 64 here\n"
     assert result.err.endswith(end)
-    result = nmt(*words, "model.lexical_bias=0")
-    assert (result.status, (tmp_path / "run").exists()) == (1, False)
-    assert "has no room (model.lexical_bias: 2 there, 0 here); set it to 2 or more" in result.err
+    text = "has no room (model.lexical_bias: 2 there, 0 here); set it to 2 or more"
+    nmt.refuses(text, *words, "model.lexical_bias=0")
+    assert not (tmp_path / "run").exists()
 
 
 def test_parameters_that_the_parent_lacks_are_named(nmt: Run, parent: Path, tmp_path: Path) -> None:
     config = parent.parent / "parent.yaml"
     sets = ["--set", f"training.start_from={parent}", "--set", "model.attention.score=additive"]
     result = nmt("train", "-c", config, "-o", tmp_path / "other", *sets)
-    assert result.status == 0
     assert (
         "; new: decoder.attention.score.query_weight.weight, "
         "decoder.attention.score.value_weight.weight"
@@ -187,9 +186,7 @@ def test_an_unsuitable_run_is_refused(nmt: Run, parent: Path, tmp_path: Path) ->
     ):
         sets = ("--set", f"training.start_from={run}", "--set", key)
         for more in ([], ["--dry-run"]):
-            result = nmt("train", "-c", path, "-o", tmp_path / "tuned", *sets, *more)
-            assert result.status == 1
-            assert result.err.splitlines()[-1].startswith(message)
+            nmt.refuses(message, "train", "-c", path, "-o", tmp_path / "tuned", *sets, *more)
             assert not (tmp_path / "tuned").exists()
 
 
@@ -269,12 +266,11 @@ def test_vocabularies_of_another_tokenizer_are_refused(
 ) -> None:
     of_parent = {"vocabulary": {"like": str(parent)}, "tokenizer": {"kind": "words"}}
     config = write(tmp_path, "child", toy.sentence_pairs()[:150], **of_parent)
-    result = nmt("prepare", "-c", config)
-    assert result.status == 1
-    assert (
+    text = (
         f"vocabulary.like: {parent} was prepared with tokenizer.kind characters, but this "
         "configuration has words"
-    ) in result.err
+    )
+    nmt.refuses(text, "prepare", "-c", config)
     assert not (tmp_path / "child").exists()
 
 
@@ -289,11 +285,8 @@ def test_the_lexicon_is_learned_first_and_training_does_not_change_it(tmp_path: 
     words = {"dog": "Hund", "tree": "Baum", "sees": "sieht", "finds": "findet"}
     assert {word: tgt.tokens([best[src.ids([word])[0]]])[0] for word in words} == words
     assert bias.probabilities.max() == 1
-    entries = [
-        json.loads(line)
-        for line in (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()
-    ]
-    (entry,) = [entry for entry in entries if entry["event"] == "lexicon"]
+    events = Journal(run / "journal.jsonl").read()
+    (entry,) = [event for event in events if event["event"] == "lexicon"]
     # <eos> translates into itself.
     assert entry["translations"] == int(bias.probabilities.gt(0).sum()) - 1
 

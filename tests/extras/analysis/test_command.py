@@ -41,18 +41,15 @@ def test_a_comparison_with_the_translations_of_an_earlier_evaluation(
     (outputs,) = (run / "evaluation").glob("*.txt")
     earlier = Path(shutil.copy(outputs, tmp_path / "earlier.txt"))
     same = nmt("analyze", run, "--not-worse-than", earlier)
-    assert same.status == 0
-    assert "+0.00             1.0000         1.0000" in same.out
+    assert (same.status, "+0.00             1.0000         1.0000" in same.out) == (0, True)
     write(earlier, "one", "two")
-    wrong = nmt("analyze", run, "--compare", earlier)
-    assert (wrong.status, wrong.out) == (1, "")
-    assert wrong.err == f"nmt: {earlier} has 2 lines, but there are 40 sentences to compare\n"
+    text = f"nmt: {earlier} has 2 lines, but there are 40 sentences to compare\n"
+    nmt.refuses(text, "analyze", run, "--compare", earlier)
     beside = outputs.with_suffix(".json")
     changed = {**json.loads(beside.read_bytes()), "text_sha256": "0" * 64}
     beside.write_text(json.dumps(changed), encoding="utf-8")
-    other_text = nmt("analyze", run, "--compare", outputs)
     text = "translations of other sentences than the test split, according to"
-    assert other_text.err == f"nmt: {outputs}: {text} {beside}\n"
+    nmt.refuses(f"nmt: {outputs}: {text} {beside}\n", "analyze", run, "--compare", outputs)
 
 
 def test_not_worse_than(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
@@ -70,10 +67,8 @@ def test_other_directions_are_refused(nmt: Run, run: Path, tmp_path: Path) -> No
     config = other / "config.yaml"
     text = config.read_text(encoding="utf-8")
     config.write_text(text.replace("direction: en-de", "direction: de-en"), encoding="utf-8")
-    failed = nmt("analyze", run, "--compare", other)
-    assert (failed.status, failed.out) == (1, "")
-    error = f"nmt: {other} translates de-en, but {run} en-de; compare systems of one direction"
-    assert failed.err.splitlines()[-1] == error
+    error = f"nmt: {other} translates de-en, but {run} en-de; compare systems of one direction\n"
+    nmt.refuses(error, "analyze", run, "--compare", other)
 
 
 def test_bleu_in_the_words_of_moses(nmt: Run, run: Path) -> None:
@@ -82,18 +77,15 @@ def test_bleu_in_the_words_of_moses(nmt: Run, run: Path) -> None:
     assert moses["metric"] == "Moses BLEU"
     assert "Moses tokenizer de" in moses["signature"]
     assert moses["interval"][0] <= moses["score"] <= moses["interval"][1]
-    result = nmt("analyze", run, "--moses", "en")
-    assert (result.status, result.err) == (1, f"nmt: {run} translates en-de: use --moses de\n")
+    text = f"nmt: {run} translates en-de: use --moses de\n"
+    nmt.refuses(text, "analyze", run, "--moses", "en")
 
 
 def test_a_missing_library_is_named(nmt: Run, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "nmt.extras.analysis.moses", raising=False)
     monkeypatch.setitem(sys.modules, "sacremoses", None)
-    result = nmt("analyze", run, "--moses", "de")
-    assert (result.status, result.out) == (1, "")
-    assert result.err == (
-        "nmt: needs sacremoses, which is not installed: `pip install 'nmt[analysis]'`\n"
-    )
+    text = "nmt: needs sacremoses, which is not installed: `pip install 'nmt[analysis]'`\n"
+    nmt.refuses(text, "analyze", run, "--moses", "de")
 
 
 def test_details(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
@@ -192,14 +184,19 @@ def test_missing_training_data_is_reported(
 
 
 @pytest.mark.parametrize(
-    "words",
+    ("words", "text"),
     [
-        ["a", "b"],
-        ["a", "--compare", "b", "--not-worse-than", "c"],
-        ["--hypotheses", "h", "--references", "r", "--details"],
-        ["a", "b", "--runs"],
+        (["a", "b"], "give one run; `nmt evaluate` scores several"),
+        (
+            ["a", "--compare", "b", "--not-worse-than", "c"],
+            "--compare and --not-worse-than name different systems",
+        ),
+        (
+            ["--hypotheses", "h", "--references", "r", "--details"],
+            "--details and --alignments need a run, not a file of translations",
+        ),
+        (["a", "b", "--runs"], "No such option: --runs"),
     ],
 )
-def test_options_that_do_not_go_together(nmt: Run, words: list[str]) -> None:
-    result = nmt("analyze", *words)
-    assert (result.status, result.out) == (2, "")
+def test_options_that_do_not_go_together(nmt: Run, words: list[str], text: str) -> None:
+    nmt.refuses(text, "analyze", *words, status=2)

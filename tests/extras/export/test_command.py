@@ -86,9 +86,8 @@ def test_settings_that_it_refuses(
     nmt: Run, folder: Path, tmp_path: Path, key: str, value: object, only: object
 ) -> None:
     options = ("-o", tmp_path / "new", "--set", f"decoding.{key}={value}")
-    result = nmt("export", folder / "run", *options)
     message = f"decoding.{key}: {value} cannot be exported; add --set decoding.{key}={only}"
-    assert (result.status, result.out, result.err) == (1, "", f"nmt: {message}\n")
+    nmt.refuses(f"nmt: {message}\n", "export", folder / "run", *options)
     assert not (tmp_path / "new").exists()
 
 
@@ -109,9 +108,8 @@ def test_a_missing_package_is_named(nmt: Run, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.delattr(sys.modules["nmt.extras.export"], "translate")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    result = nmt("export")
-    message = "nmt: needs onnxruntime, which is not installed: `pip install 'nmt[export]'`\n"
-    assert (result.status, result.out, result.err) == (1, "", message)
+    text = "nmt: needs onnxruntime, which is not installed: `pip install 'nmt[export]'`\n"
+    nmt.refuses(text, "export")
 
 
 SRC_V, TGT_V = 11, 13

@@ -68,9 +68,8 @@ def test_a_folder_and_a_file(nmt: Run, run: Path, tmp_path: Path) -> None:
     assert (result.status, result.err) == (0, "")
     assert result.out.splitlines()[1] == f"open {file}"
     for existing in (site, file):
-        result = nmt("export", run, "--web", existing)
-        message = f"{existing}: exists; delete it, or choose another name after --web"
-        assert (result.status, result.out, result.err) == (1, "", f"nmt: {message}\n")
+        message = f"nmt: {existing}: exists; delete it, or choose another name after --web\n"
+        nmt.refuses(message, "export", run, "--web", existing)
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,7 @@ def test_runs_that_cannot_be_repeated(
     nmt: Run, short: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(text: str) -> None:
-        result = nmt("runs", "reproduce", short)
-        assert (result.status, text in result.err) == (1, True)
+        nmt.refuses(text, "runs", "reproduce", short)
 
     def edit(name: str, old: str, new: str) -> None:
         text = (short / name).read_text(encoding="utf-8")

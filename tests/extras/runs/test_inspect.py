@@ -151,13 +151,10 @@ def test_what_someone_has_damaged_is_left_out_with_a_line(
 
 def test_no_run(nmt: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert nmt("runs", "show").err == (
-        "nmt: no run under runs/ yet: run `nmt train -c CONFIG` first, or name the folder of a "
-        "run\n"
-    )
-    assert nmt("runs", "show", "elsewhere").err == (
-        "nmt: elsewhere: no run here; `nmt train -c CONFIG -o elsewhere` creates one\n"
-    )
+    advice = "run `nmt train -c CONFIG` first, or name the folder of a run\n"
+    nmt.refuses(f"nmt: no run under runs/ yet: {advice}", "runs", "show")
+    text = "nmt: elsewhere: no run here; `nmt train -c CONFIG -o elsewhere` creates one\n"
+    nmt.refuses(text, "runs", "show", "elsewhere")
 
 
 def test_the_list(nmt: Run, run: Path, tmp_path: Path) -> None:
@@ -299,9 +296,8 @@ def test_the_scores_are_the_last_ones_of_these_weights() -> None:
 
 
 def test_show_prints_it(nmt: Run, run: Path) -> None:
-    card = nmt("runs", "show", run, "--card")
-    assert (card.status, card.err) == (0, "")
-    assert card.out == model_card(json.loads(nmt("runs", "show", run, "--json").out), 60)
+    card = nmt.prints("runs", "show", run, "--card")
+    assert card == model_card(json.loads(nmt("runs", "show", run, "--json").out), 60)
     assert nmt("runs", "show", run, "--card", "--json").status == 2
     for pointer in ("best", "last"):
         (run / "checkpoints" / f"{pointer}.json").unlink()
