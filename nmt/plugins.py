@@ -41,7 +41,7 @@ class Part:
         return self.traits.get(name)
 
     def with_traits_of(self, other: "Part") -> "Part":
-        """The row that two extras give a table together, each what it knows of it."""
+        """One row of two with the same name: the place of the first one, the traits of both."""
         return Part(self.place or other.place, **self.traits | other.traits)
 
 

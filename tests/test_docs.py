@@ -220,7 +220,7 @@ def test_the_notebook_is_small_and_executed() -> None:
     assert all(kind in text for kind in ('"stdout"', '"image/png"', '"text/html"'))
     assert "".join(map(printed, code)).count("the same: ") >= 10  # equations that hold
     assert '"stderr"' not in text
-    # Nothing tells of the machine.
+    # No name or path of this machine is in it.
     assert re.findall(r"/(?:tmp|home|root|work)\b|\"execution\":", text) == []
 
 

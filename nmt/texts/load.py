@@ -27,8 +27,10 @@ def load_text_translator(
 
     Args:
         members: pairs of a run and one of its checkpoints, as `nmt.run.load.opened` gives them.
+        settings: how to treat texts. glossary: terms that must be translated as it says.
+        device, overrides, n_best: as of `nmt.run.load.load_translator`.
 
-    Args, Raises:
+    Raises:
         As `nmt.run.load.load_translator`.
     """
     run, _ = members[0]
