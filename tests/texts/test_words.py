@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nmt.config.schema import TokenizerConfig
@@ -121,11 +121,13 @@ def test_an_empty_text_and_a_model_without_attention() -> None:
 @pytest.mark.parametrize("lowercase", [False, True])
 @pytest.mark.parametrize("kind", ["words", "characters"])
 @given(text=st.text(max_size=30))
+@example(text="O \u031b")
 def test_words_cover_what_is_visible(kind: str, lowercase: bool, text: str) -> None:
     both = tokenizer(kind, lowercase=lowercase)
     translation = copied(text, both)
     source, target, weights = words(translation, both)
     assert weights.shape == (len(target), len(source))
     assert "".join(target) == translation.text.replace(" ", "")
-    assert both.normalize("".join(source)).replace(" ", "") == translation.text.replace(" ", "")
+    # Apart, for a letter and an accent after a space would become one.
+    assert both.normalize(" ".join(source)).replace(" ", "") == translation.text.replace(" ", "")
     assert (weights.sum(0) > 0).all()
