@@ -1,44 +1,35 @@
 """A lexical bias to terms: a model that translates some words of its sources in one way only."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.fast import replace_submodules
-from nmt.model.interface import TranslationModel
 from nmt.model.lexical_bias import LexicalBias, Translations
-from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, PAD
 
 # From the ids of a source to its terms: the positions of their words, and the ids that they get.
 Terms = Mapping[tuple[int, ...], Sequence[tuple[Sequence[int], Sequence[int]]]]
 
 
-def with_terms(model: TranslationModel, terms: Terms, weight: float) -> TranslationModel | None:
-    """A copy of a model whose lexical bias knows the terms; it shares everything else.
+def with_terms(model: nn.Module, terms: Terms, weight: float) -> Any:
+    """A copy of a model whose lexical bias knows the terms; it shares everything else. An ensemble
+    may have several.
 
     None if it has no lexical bias, or chooses the words that it knows.
     """
-    if model.choose_words is not None:
+    if isinstance(model, LexicalBias):
+        return TermBias(model, terms, weight)
+    if getattr(model, "choose_words", None) is not None:
         return None
-    if isinstance(model, Ensemble):
-        members = [with_terms(member, terms, weight) for member in model.members]
-        if not any(members):
-            return None
-        return Ensemble([new or old for new, old in zip(members, model.members, strict=True)])
-    if not isinstance(model, Seq2Seq):
-        parts = {
-            name: biased
-            for name, part in model._modules.items()
-            if isinstance(part, TranslationModel) and (biased := with_terms(part, terms, weight))
-        }
-        return replace_submodules(model, **parts) if parts else None
-    if model.lexical_bias is None:
-        return None
-    return replace_submodules(model, lexical_bias=TermBias(model.lexical_bias, terms, weight))
+    new = {}
+    for name, part in model._modules.items():  # also those that stand there twice
+        if part is not None and (biased := with_terms(part, terms, weight)) is not None:
+            new[name] = biased
+    return replace_submodules(model, **new) if new else None
 
 
 class TermBias(nn.Module):
