@@ -29,8 +29,7 @@ from nmt.text.tokenizers import SIDES, Side
 MANIFEST = "manifest.json"
 FORMAT = "nmt prepared data"
 FORMAT_VERSION = 1
-# The origins of training pairs that no model has made.
-ORIGINAL, SWAPPED = "original", "swapped"
+ORIGINAL = "original"  # the origin of training pairs that no model has made
 SECTIONS = ("data", "tokenizer", "vocabulary")  # of the configuration, which the data depends on
 
 # All files that a prepared folder can hold, and shards. `nmt prepare` never replaces a folder that
@@ -79,7 +78,6 @@ class _Part(BaseModel):
 
 class _Augmentation(BaseModel):
     parts: list[_Part] = Field(min_length=1)
-    swapped_pairs: int = 0
 
 
 class _Manifest(BaseModel):  # what is used of one
@@ -137,9 +135,8 @@ def most_copies(manifest: Mapping[str, Any]) -> int:
 def training_parts(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What the training pairs are. The parts stand in their order, each `repeat` times.
 
-    Each has an `origin`: "original" pairs come from the inputs, all others from models, except for
-    those that are "swapped", with their sides exchanged, or "not recorded". `nmt augment` records
-    more of the pairs that it adds.
+    Each has an `origin`: "original" pairs come from the inputs, all others from models, unless it
+    is "not recorded". `nmt augment` records more of the pairs that it adds.
     """
     train = {"origin": ORIGINAL, "pairs": manifest["splits"]["train"]["pairs"], "repeat": 1}
     augmentation = manifest.get("augmentation") or {"parts": [train]}
@@ -147,9 +144,6 @@ def training_parts(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     # nmt 0.1 called all pairs of an augmented folder original, with the runs of all its parts.
     if parts[0].get("runs"):
         parts[0] = {**parts[0], "origin": "not recorded"}
-    # It could also add all pairs with their sides exchanged.
-    if n_swapped := augmentation.get("swapped_pairs"):
-        parts.append({"origin": SWAPPED, "pairs": n_swapped, "repeat": 1})
     return parts
 
 

@@ -239,7 +239,6 @@ ORIGINAL, FORWARD = part("original", 10, 2), part("forward", 7, 3, [RUN])
         (41, {"parts": [ORIGINAL, FORWARD]}, [(0, 10)]),
         (31, {"parts": [FORWARD, part("original", 10)]}, [(21, 31)]),
         (20, {"parts": [part("original", 10), part("original", 10)]}, [(0, 10), (10, 20)]),
-        (50, {"parts": [ORIGINAL, FORWARD], "swapped_pairs": 9}, [(0, 10)]),
         (7, {"parts": [part("original", 10, 0), part("forward", 7)]}, None),
         (17, {"parts": [part("original", 10, 1, [RUN]), part("forward", 7)]}, None),
     ],

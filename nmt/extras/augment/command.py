@@ -290,9 +290,7 @@ def _existing_result(options: AugmentOptions, request: dict[str, Any]) -> dict[s
     """
     existing = existing_manifest(options.output, options.overwrite)
     if existing is not None:
-        old_request = {**existing.get("augmentation", {}).get("request", {})}
-        # nmt 0.1 could also add each pair with its sides exchanged
-        if old_request.pop("both_directions", False) or old_request != request:
+        if existing.get("augmentation", {}).get("request") != request:
             raise DataError(
                 f"{options.output}: contains other prepared data; --overwrite replaces it, -o "
                 "names another folder"

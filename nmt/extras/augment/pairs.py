@@ -42,7 +42,7 @@ from nmt.data.corpus import (
     SequencesWriter,
     pack_soft_targets,
 )
-from nmt.data.manifest import ORIGINAL, SWAPPED, load_manifest, training_parts
+from nmt.data.manifest import ORIGINAL, load_manifest
 from nmt.data.reading import Pair
 from nmt.data.splitting import fingerprint, sentence_key
 from nmt.decoding.translator import Translator
@@ -227,7 +227,7 @@ def find_teachers(runs: Sequence[Path], data: PreparedData, known: HeldOut) -> l
     """The runs that give soft targets; see `find_members`.
 
     Raises:
-        DataError: one has other vocabularies, or the pairs have both directions.
+        DataError: one has other vocabularies.
     """
     teachers = find_members(runs, data, data.config.data.direction, known)
     for teacher, _ in teachers:
@@ -236,11 +236,6 @@ def find_teachers(runs: Sequence[Path], data: PreparedData, known: HeldOut) -> l
                 f"{teacher}: its vocabularies differ from those of {data.folder}; a teacher needs "
                 "the same"
             )
-    if teachers and SWAPPED in (part["origin"] for part in training_parts(data.manifest)):
-        raise DataError(
-            f"{data.folder}: has pairs of both directions, but a teacher translates in one; use "
-            "the folder that `nmt prepare` wrote"
-        )
     return teachers
 
 

@@ -21,7 +21,6 @@ from nmt.extras.augment import pairs as module
 from nmt.extras.augment.command import AugmentOptions
 from nmt.extras.augment.pairs import write_shard
 from nmt.extras.neighbors.model import load_pairs
-from nmt.files import write_json
 from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import find_checkpoint
 from nmt.run.journal import Journal
@@ -289,24 +288,6 @@ def test_later_calls_know_the_original_pairs(setting: Setting, tmp_path: Path) -
     call = {"forward": [setting.forward], "src_text": tmp_path / "mono.de", "repeat": ["forward=0"]}
     manifest = augment.run(AugmentOptions(tmp_path / "new", tmp_path / "newer", **call))
     assert [part["repeat"] for part in manifest["augmentation"]["parts"]] == [0, 0, 0, 0, 0, 1, 1]
-
-
-def test_a_teacher_of_one_direction_does_not_teach_both(setting: Setting, tmp_path: Path) -> None:
-    """As nmt 0.1 could put them together."""
-    both = shutil.copytree(setting.en_de, tmp_path / "both")
-    manifest = load_manifest(both)
-    parts = [{"origin": "original", "pairs": 100, "repeat": 1, "runs": []}]
-    write_json(
-        both / "manifest.json",
-        {**manifest, "augmentation": {"parts": parts, "swapped_pairs": 70}},
-    )
-    options = AugmentOptions(both, tmp_path / "soft", teacher=[setting.forward])
-    with pytest.raises(DataError, match="both: has pairs of both directions, but a teacher"):
-        augment.run(options)
-    manifest = augment.run(AugmentOptions(both, tmp_path / "more", [setting.forward]))
-    new = manifest["augmentation"]["parts"]
-    assert [part["origin"] for part in new] == ["original", "swapped", "forward"]
-    assert new[2]["sentences"] == 100
 
 
 def test_a_distillation_has_the_translations_only(setting: Setting, tmp_path: Path) -> None:
