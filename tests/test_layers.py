@@ -3,6 +3,8 @@ them.
 """
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -128,6 +130,20 @@ def test_a_forbidden_import_is_found(module: str, line: str) -> None:
 def test_needs_no_torch(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assert [name for _, name in imported(tree) if name.partition(".")[0] == "torch"] == []
+
+
+READ_PAIRS = """
+import sys
+sys.modules["torch"] = None  # as in the workers of a preparation
+from nmt.config.parts import FORMATS, PAIR_FORMATS, TOKENIZERS
+from nmt.plugins import import_object
+for row in [*(FORMATS[name] for name in PAIR_FORMATS), *TOKENIZERS.values()]:
+    row.load()
+"""
+
+
+def test_workers_that_prepare_data_need_no_torch() -> None:
+    subprocess.run([sys.executable, "-c", READ_PAIRS], check=True)
 
 
 @each_module

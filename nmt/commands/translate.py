@@ -274,8 +274,7 @@ def translated_document(translator: "TextTranslator", document: Any) -> Iterator
         print(
             f"nmt: the translation is in {encoding.upper()}, as {document.name} is", file=sys.stderr
         )
-    for remark in document.remarks:
-        print(f"nmt: {remark}", file=sys.stderr)
+    _print_warnings(document.remarks, document.unit)
 
 
 def output_lines(translator: "TextTranslator", inputs: InputTexts, shown: Shown) -> Iterator[str]:

@@ -19,7 +19,6 @@ from nmt.errors import DataError, FormatError
 from nmt.lines import CONVERT, ENCODINGS, MAX_STREAMED_BYTES, to_utf8
 from nmt.plugins import Part, import_object
 from nmt.texts.marked import Marked
-from nmt.texts.warnings import describe
 
 DECLARATION = re.compile(rb"""(?:encoding|charset)\s*=\s*["']?([A-Za-z][\w.:-]*)""")
 MAX_DECLARATION = 4096  # the bytes of a file where it may stand
@@ -118,7 +117,7 @@ class TextDocument:
     Attributes:
         segments: those to translate. One inside another comes before it.
         lines: the number of the line of each, from 1.
-        remarks: a line for each reason why something stays untranslated.
+        remarks: the reasons why something stays untranslated, each with the numbers of the lines.
 
     Raises:
         DataError: a text is too long.
@@ -132,16 +131,18 @@ class TextDocument:
         self.name, self.content = name, content
         self.segments: list[Segment] = []
         feeds = [match.start() for match in re.finditer("\n", content.text)]
-        skipped: dict[str, list[int]] = {}
+        self.remarks: dict[str, list[int]] = {}
         for each in found:
             if isinstance(each, Skipped):
-                skipped.setdefault(each.reason, []).append(bisect_left(feeds, each.start) + 1)
+                lines = self.remarks.setdefault(each.reason, [])
+                lines.append(bisect_left(feeds, each.start) + 1)
             elif fill_all or each.target in (None, Marked("")):
                 self.segments.append(each)
         self.segments.sort(key=lambda each: (each.end, -each.start))
-        lines = (bisect_left(feeds, each.start) + 1 for each in self.segments)
-        self.lines = [*lines] if self.unit == "line" else [*range(1, len(self.segments) + 1)]
-        self.remarks = [describe(reason, lines, self.unit) for reason, lines in skipped.items()]
+        if self.unit == "line":
+            self.lines = [bisect_left(feeds, each.start) + 1 for each in self.segments]
+        else:
+            self.lines = [*range(1, len(self.segments) + 1)]
         for line, each in zip(self.lines, self.segments, strict=True):
             if len(each.text.text) > MAX_STREAMED_BYTES:
                 raise DataError(

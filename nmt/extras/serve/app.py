@@ -153,8 +153,8 @@ class Api:
         return schemas.FileAnswer(
             translatedFileUrl=str(request.url_for("download_file", key=key)),
             warnings=[
-                *(describe(warning, lines[warning], document.unit) for warning in lines),
-                *document.remarks,
+                describe(text, numbers, document.unit)
+                for text, numbers in (*lines.items(), *document.remarks.items())
             ],
             run=run.info.name,
         )

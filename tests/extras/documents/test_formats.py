@@ -7,6 +7,7 @@ import pytest
 from nmt.errors import DataError
 from nmt.extras.documents.document import open_document
 from nmt.lines import MAX_STREAMED_BYTES
+from nmt.texts.warnings import describe
 from tests.extras.documents import examples
 from tests.extras.documents.examples import cue, message, unit
 from tests.extras.documents.rewriting import changed, document, texts, unchanged
@@ -334,7 +335,8 @@ def test_markup_of_texts(name: str, file: str, marks: list[tuple[int, str, str]]
 )
 def test_remarks(name: str, file: str, found: list[str], remark: str) -> None:
     assert texts(name, file) == found
-    assert document(name, file).remarks == [remark]
+    opened = document(name, file)
+    assert [describe(*row, opened.unit) for row in opened.remarks.items()] == [remark]
 
 
 @pytest.mark.parametrize(
