@@ -33,14 +33,12 @@ COMMANDS = {
         "Training",
         "Train a model on prepared data.",
         "nmt.commands.train:command",
-        work="nmt.training.start:start_training",
     ),
     "translate": Command(
         "Translation",
         "Translate sentences, a file or stdin. Prints one line for each line of input. With "
         "--score, scores given translations.",
         "nmt.commands.translate:command",
-        work="nmt.texts.load:load_text_translator",
     ),
     "evaluate": Command(
         "Results",
@@ -68,15 +66,8 @@ def all_commands() -> dict[str, Command]:
 
 class HelpfulCommand(typer.core.TyperCommand):
     """A command whose help names each argument as its usage line does, without the name of its
-    type. work: as of `Command`.
+    type.
     """
-
-    work: str | None = None
-
-    def invoke(self, ctx: Any) -> Any:
-        if self.work is not None:
-            import_at_once(self.work)
-        return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         rows: dict[str, list[tuple[str, str]]] = {"argument": [], "option": []}
@@ -127,13 +118,11 @@ class Commands(typer.core.TyperGroup):
                 no_args_is_help=True,
                 rich_markup_mode=None,
             )
-        function = import_at_once(row.place)
+        function = import_object(row.place)
         info = CommandInfo(name=cmd_name, callback=function, help=row.sentence, cls=HelpfulCommand)
-        command: Any = typer.main.get_command_from_info(
+        return typer.main.get_command_from_info(
             info, pretty_exceptions_short=False, rich_markup_mode=None
         )
-        command.work = row.work
-        return command
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a section for each heading, in the order of their first commands."""
@@ -152,18 +141,6 @@ class Commands(typer.core.TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         with errors_in_one_line():
             return super().invoke(ctx)
-
-
-def import_at_once(place: str) -> Any:
-    """The object of a place, imported without searches for garbage: they would look through all
-    that is imported, again and again, and once more at the exit.
-    """
-    gc.disable()
-    try:
-        return import_object(place)
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 @contextmanager
@@ -251,12 +228,15 @@ def main() -> None:
     # as another program needs a core; this short time costs nothing on a quiet machine. It must be
     # set before torch is imported.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+    # Searches for garbage would look through all that is imported, again and again (0.7 s of a
+    # start), and once more at the exit.
+    gc.set_threshold(20_000)
     if sys.stderr is None:  # it is closed: without this, messages for it would go to stdout
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")
-    with errors_in_one_line():  # before and after the command, too
+    with errors_in_one_line():  # before and after the command, where typer's own handling ends
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("default", NmtWarning)
@@ -264,6 +244,7 @@ def main() -> None:
                 app()
         finally:
             flush_stdout()  # here, where an error can still be reported
+            gc.freeze()
             _ignore_interrupts()
 
 

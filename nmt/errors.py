@@ -55,8 +55,11 @@ class TextError(DataError):
     """
 
     def __init__(self, index: int, reason: str) -> None:
+        super().__init__(reason)
         self.index, self.reason = index, reason
-        super().__init__(f"text {index + 1} {reason}")
+
+    def __str__(self) -> str:
+        return f"text {self.index + 1} {super().__str__()}"
 
 
 class TooLargeError(TextError):

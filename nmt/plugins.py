@@ -52,13 +52,11 @@ class Command:
     Attributes:
         group: its heading in `nmt --help`. sentence: what it does; the first one stands there.
         place: of a function whose parameters are the arguments and options; "" for a group.
-        work: place of what the function imports when it is called, and `--help` does without.
     """
 
     group: str
     sentence: str
     place: str
-    work: str | None = None
 
 
 @dataclass(frozen=True)

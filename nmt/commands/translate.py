@@ -194,7 +194,7 @@ def command(
             "decoding.method; run `nmt runs calibrate RUN` first"
         )
     if prefix is not None:
-        translator.translator.prefix_ids([prefix])
+        translator.sentence_translator.prefix_ids([prefix])
     if inputs is None:
         write_output(output, translated_document(translator, document))
     else:
@@ -291,7 +291,9 @@ def output_lines(translator: "TextTranslator", inputs: InputTexts, shown: Shown)
         end = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"
         print(f"nmt: type a sentence, Enter translates it; {end}", file=sys.stderr)
     if shown.score:
-        pairs = answers(inputs, partial(score_texts, translator.translator), warnings_of_pair)
+        pairs = answers(
+            inputs, partial(score_texts, translator.sentence_translator), warnings_of_pair
+        )
         return score_lines(pairs, inputs.unit, as_json=shown.as_json)
 
     def translate(texts: Sequence[str]) -> list[Any]:
@@ -301,7 +303,7 @@ def output_lines(translator: "TextTranslator", inputs: InputTexts, shown: Shown)
     results = answers(inputs, translate, lambda best: translator.warnings(best[0]))
     if shown.attention is not None:
         results = draw_attention(results, shown.attention)
-    tokenizers = translator.translator.tokenizers
+    tokenizers = translator.sentence_translator.tokenizers
     return (to_line(result, tokenizers, shown) for result in results)
 
 

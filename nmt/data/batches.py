@@ -26,6 +26,7 @@ from torch import Tensor
 
 from nmt.config.schema import BatchConfig
 from nmt.data.corpus import Corpus, unpack_soft_targets
+from nmt.device import send
 from nmt.text.vocabulary import EOS, PAD, SOS
 
 PART_PAIRS = 1 << 20  # to plan batches for it takes about 45 MB and 0.5 s
@@ -240,22 +241,15 @@ def read_batches(corpus: Corpus, plan: Sequence[NDArray[np.int64]]) -> Iterator[
 
 def build_batch(src: Sequence[SentenceIds], tgt: Sequence[SentenceIds]) -> Batch:
     """Tensors of sentences given as ids without special tokens."""
-    source, src_lengths = pad_sources(src)
+    source, src_lengths = pad_with_eos(src)
     tgt_in = _pad([np.concatenate(([SOS], ids)) for ids in tgt])
-    tgt_out, tgt_lengths = pad_sources(tgt)
+    tgt_out, tgt_lengths = pad_with_eos(tgt)
     mask = torch.arange(tgt_out.shape[1]) < tgt_lengths.unsqueeze(1)
     n_tokens = int(tgt_lengths.sum())
     return Batch(source, src_lengths, tgt_in, tgt_out, mask, _token_positions(mask), n_tokens)
 
 
-def send(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """Copy a tensor from the CPU; to a GPU from pinned memory, so that the CPU need not wait."""
-    if device.type == "cuda":
-        return tensor.pin_memory().to(device, non_blocking=True)
-    return tensor.to(device)
-
-
-def pad_sources(src: Sequence[SentenceIds]) -> tuple[Tensor, Tensor]:
+def pad_with_eos(src: Sequence[SentenceIds]) -> tuple[Tensor, Tensor]:
     """Source ids with <eos> appended and padded, [B, S], and their lengths [B]."""
     lengths = torch.tensor([len(ids) + 1 for ids in src])
     return _pad([np.concatenate((ids, [EOS])) for ids in src]), lengths

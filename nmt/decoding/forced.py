@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt.data.batches import cut_batches, pad_sources
+from nmt.data.batches import cut_batches, pad_with_eos
 from nmt.decoding.translator import Translator, run_batches
 from nmt.evaluation.scores import perplexity
 from nmt.model.interface import TranslationModel
@@ -133,8 +133,8 @@ def score_batch(
         free_running: feed the model its own most probable token instead of the token of the
             translation (Bengio 2015).
     """
-    padded, src_lengths = pad_sources(src)
-    targets, lengths = pad_sources(tgt)  # [B, T], <eos> appended as in the source
+    padded, src_lengths = pad_with_eos(src)
+    targets, lengths = pad_with_eos(tgt)  # [B, T], <eos> appended as in the source
     targets = targets.to(model.device)
     memory = model.encode(padded.to(model.device), src_lengths)
     state, ids = model.start(memory), torch.full_like(targets[:, 0], SOS)

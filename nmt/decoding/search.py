@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
-from nmt.data.batches import pad_sources
+from nmt.data.batches import pad_with_eos
 from nmt.decoding.candidates import Candidates, banned_ids, sample, without_banned
 from nmt.decoding.hypothesis import (
     BeamStep,
@@ -80,7 +80,7 @@ def search(
             torch.searchsorted(words, torch.tensor(prefix, dtype=torch.long)).tolist()
             for prefix in prefixes
         ]
-    padded, src_lengths = pad_sources(sources)
+    padded, src_lengths = pad_with_eos(sources)
     memory = model.encode(padded.to(model.device), src_lengths)
     state = model.start(memory)
     beams = _Beams(sources, prefixes, options, n_best, [] if steps is None else steps)

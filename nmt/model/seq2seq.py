@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from nmt.config.parts import BRIDGES, DECODERS, OUTPUTS
 from nmt.config.schema import ModelConfig
-from nmt.data.batches import send
+from nmt.device import send
 from nmt.model.attention import Memory
 from nmt.model.decoder import Decoder, DecoderState
 from nmt.model.encoder import Bridge, Encoder
@@ -158,7 +158,6 @@ class Seq2Seq(TranslationModel):
         src_lengths: Tensor,
         tgt_in: Tensor,
         forcing_mask: Tensor | None = None,
-        sentences: Tensor | None = None,
     ) -> Decoded:
         """Decode a batch with teacher forcing.
 
@@ -168,14 +167,9 @@ class Seq2Seq(TranslationModel):
             forcing_mask: [B, T], on the CPU, False where the decoder is fed its own last output
                 instead of `tgt_in` (scheduled sampling, Bengio 2015); None if it is always fed
                 `tgt_in`.
-            sentences: [B'], the row of `src` for each row of `tgt_in`, for several targets of a
-                sentence; None: they correspond.
         """
         memory = self.encode(src, src_lengths)
-        state = self.start(memory)
-        if sentences is not None:
-            memory, state = memory.select(sentences), state.select(sentences)
-        decoded = self._decode(tgt_in, forcing_mask, state, memory)
+        decoded = self._decode(tgt_in, forcing_mask, self.start(memory), memory)
         if self.lexical_bias is None or memory.translations is None:
             return decoded
         bias = self.lexical_bias(decoded.attention, memory.translations)

@@ -4,6 +4,8 @@ sentencex, which knows the abbreviations of many languages.
 
 import re
 
+import sentencex
+
 WITHOUT_SPACES = {"bo", "dz", "ja", "jpn", "km", "lo", "my", "th", "yue", "zh", "zho", "cmn"}
 _CLOSING, _OPENING = "\"'’”»“)\\]", "\"'‘“„«»(\\[¿¡"
 _WIDE = "。！？｡"  # no space follows them
@@ -59,7 +61,8 @@ def split_sentences(text: str, language: str) -> list[tuple[int, int]]:
 def _sentences_of_line(text: str, language: str) -> list[tuple[int, int]]:
     ends = find_ends(text, ordinals=has_ordinals(language))
     if ends:
-        known = _known_starts(text, language)
+        boundaries = sentencex.get_sentence_boundaries(language or "en", text)
+        known = {each["start_index"] for each in boundaries}
         ends = [
             (end, start)
             for end, start in ends
@@ -75,17 +78,9 @@ def _sentences_of_line(text: str, language: str) -> list[tuple[int, int]]:
     return [*zip(starts, [*(end for end, _ in ends), len(text)], strict=True)]
 
 
-def _known_starts(text: str, language: str) -> set[int]:
-    """Where sentences start by the rules of sentencex."""
-    import sentencex
-
-    code = language.replace("_", "-").partition("-")[0] or "en"
-    return {each["start_index"] for each in sentencex.get_sentence_boundaries(code, text)}
-
-
 def writes_spaces(language: str) -> bool:
     """Whether there are spaces between the sentences of a language."""
-    return language.lower().replace("_", "-").partition("-")[0] not in WITHOUT_SPACES
+    return language not in WITHOUT_SPACES
 
 
 def find_ends(text: str, *, ordinals: bool = True) -> list[tuple[int, int]]:
@@ -121,8 +116,7 @@ def n_sentences(text: str, *, ordinals: bool = True) -> int:
 
 def has_ordinals(language: str) -> bool:
     """Whether "3." may be one; so it may in an unknown language."""
-    code = language.replace("_", "-").partition("-")[0].lower()
-    return code in _WITH_ORDINALS.split() or len(code) != 2
+    return language in _WITH_ORDINALS.split() or len(language) != 2
 
 
 def _is_end(match: re.Match[str], ordinals: bool, is_lower: bool) -> bool:

@@ -20,7 +20,7 @@ from nmt.texts.words import WORD, Words, WordWeights
 # p(term | each of its source words) for the lexical bias, tried in this order. Larger ones destroy
 # the sentence.
 WEIGHTS = 1, 10
-N_BEST = 5  # hypotheses among which one with all terms is looked for
+N_BEST = 5  # hypotheses among which one with all terms, or all stand-ins, is looked for
 MAX_SUBWORDS = 3  # the bias does not know their order, so of longer terms it makes other words
 # Of a word of the translation, on a term: it replaces no word that reads the term less.
 MIN_ATTENTION = 0.1

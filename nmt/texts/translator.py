@@ -47,12 +47,11 @@ from nmt.texts.parts import TranslatedText, join, split
 from nmt.texts.sentences import END_MARKS, has_ordinals
 from nmt.texts.stand_ins import StandIn
 from nmt.texts.tags import project
-from nmt.texts.terms import translate_with_terms
+from nmt.texts.terms import N_BEST, translate_with_terms
 from nmt.texts.warnings import LOW_CONFIDENCE, PLACED, WarningChecker
 from nmt.texts.words import Range, WordWeights
 
 _LAST = re.compile(r"(?:\.{3}|[…:：])\s*$")
-N_BEST = 5  # hypotheses of which one may have all stand-ins
 ATTEMPTS = 3  # with other stand-ins
 MARGIN = 0.2  # by which the score must be better with a name in place of a number
 
@@ -147,19 +146,16 @@ class TextTranslator:
         memory: Memory | None = None,
         confidence: Callable[[Translation], float] | None = None,
     ) -> None:
-        self.translator = translator
+        self.sentence_translator = translator
         self.settings = settings or Settings()
         self.glossary = glossary
         self.memory = memory
         self.confidence = confidence
         self._checker = WarningChecker(translator.tokenizers, translator.vocabularies)
-        self._frequencies = self._checker.languages[0]
+        self._frequencies = self._checker.frequencies[0]
         self._stand_ins = cache(lambda: stand_ins.find(translator))  # when a text has items
         self._kind_of = kinds_of_words(translator)
-
-    @property
-    def _languages(self) -> tuple[str, str]:
-        return self.translator.src_tokenizer.language, self.translator.tgt_tokenizer.language
+        self._languages = translator.src_tokenizer.language, translator.tgt_tokenizer.language
 
     def with_glossary(self, glossary: Glossary) -> "TextTranslator":
         """The same translator with another glossary. Nothing is computed again."""
@@ -184,7 +180,7 @@ class TextTranslator:
             As `Translator.translate_n_best`.
         """
         if prefixes is not None:
-            found = self.translator.translate_n_best(texts, n, prefixes)
+            found = self.sentence_translator.translate_n_best(texts, n, prefixes)
             return [[*map(self.judged, best)] for best in found]
         results = self.translate_marked([Marked(text) for text in texts], n)
         return [[each.translation for each in best] for best in results]
@@ -196,7 +192,7 @@ class TextTranslator:
         Raises:
             TooLargeError: a text does not fit into memory, even alone.
         """
-        check_n_best(n, self.translator.options)
+        check_n_best(n, self.sentence_translator.options)
         results: dict[Marked, list[TranslatedText]] = {}
         divided: dict[Marked, tuple[list[_Sentence], list[Marked]]] = {}
         for number, text in enumerate(texts):
@@ -206,7 +202,7 @@ class TextTranslator:
                 results[text] = [known]
             else:
                 divided[text] = self._divided(number, text)  # 2, 3
-        self._translate([each for sentences, _ in divided.values() for each in sentences], n)  # 4-6
+        self._translate([each for sentences, _ in divided.values() for each in sentences], n)  # 3-6
         for text, (sentences, gaps) in divided.items():
             results[text] = self._joined(text, sentences, gaps)  # 7
         return [results[text] for text in texts]
@@ -239,7 +235,7 @@ class TextTranslator:
 
     def _divided(self, number: int, given: Marked) -> tuple[list[_Sentence], list[Marked]]:
         """The sentences of a text, and what stands between their translations."""
-        text = without_signs(given, self.settings.keep)
+        text = without_signs(given, self.settings.keep)  # 2
         if not self.settings.split:
             return [_Sentence(number, text, text, is_upper=False)], []
         parts, gaps = split(text, *self._languages)  # 2
@@ -263,7 +259,7 @@ class TextTranslator:
         plain = list[_Sentence]()
         with_marks = list[_Sentence]()
         for sentence in sentences:
-            if found := self._without_search(sentence.source):
+            if found := self._without_search(sentence.source):  # 3
                 sentence.results = [found]
             else:
                 (with_marks if sentence.source.items else plain).append(sentence)
@@ -281,7 +277,7 @@ class TextTranslator:
 
     def _without_search(self, source: Marked) -> TranslatedText | None:
         """The translation of a sentence that has only marks, is known, or is a term."""
-        translator = self.translator
+        translator = self.sentence_translator
         if source.marks and not has_letters(source.bare):
             tokens = translator.src_tokenizer.split(source.written)
             copied = copy_of(source.written, tokens[: translator.options.max_source_tokens])
@@ -320,7 +316,7 @@ class TextTranslator:
 
     def _search_with_items(self, pending: Sequence[_Sentence], n: int) -> None:
         """Set the results of each sentence. Raises: TooLargeError."""
-        options = self.translator.options
+        options = self.sentence_translator.options
         n_best = min(max(n, N_BEST), options.beam) if options.search == "beam" else n
         for attempt in range(ATTEMPTS):
             readings = [each for part in pending for each in self._readings(part, attempt)]
@@ -350,18 +346,17 @@ class TextTranslator:
         texts = [reading.text.text for reading in readings]
         try:
             if self.glossary is None:
-                found = self.translator.translate_n_best(texts, n_best)
+                found = self.sentence_translator.translate_n_best(texts, n_best)
             else:
                 protected = [
                     {word for each in reading.stand_ins for word in (each.source, each.target)}
                     for reading in readings
                 ]
                 found = translate_with_terms(
-                    self.glossary, self.translator, texts, n_best, protected
+                    self.glossary, self.sentence_translator, texts, n_best, protected
                 )
         except TextError as error:
             error.index = readings[error.index].sentence.number
-            error.args = (f"text {error.index + 1} {error.reason}",)
             raise
         for reading, translations in zip(readings, found, strict=True):
             best = sorted(translations, key=reading.rank, reverse=True)  # as they were, if equal
@@ -403,9 +398,9 @@ class TextTranslator:
             marks.append(Edge(start, last[0], "empty", len(translation.text) - start))
         if not read.marks and not marks and read == source:
             return TranslatedText(translation, Marked(translation.text))
-        src_tokenizer, tgt_tokenizer = self.translator.tokenizers
+        src_tokenizer, tgt_tokenizer = self.sentence_translator.tokenizers
         if read.marks:
-            weights = WordWeights.of(translation, self.translator.tokenizers)
+            weights = WordWeights.of(translation, self.sentence_translator.tokenizers)
             marks += project(tags, weights)
             marks += stand_ins.marks_of(read.items, reading.stand_ins, weights)
         restored = Marked(translation.text, in_order(marks))
@@ -430,7 +425,8 @@ class TextTranslator:
         n = max(len(each.results) for each in sentences)
         ranked = [[each.results[: rank + 1][-1] for each in sentences] for rank in range(n)]
         if gaps:
-            return [join(text.written, parts, gaps, self.translator.tokenizers) for parts in ranked]
+            tokenizers = self.sentence_translator.tokenizers
+            return [join(text.written, parts, gaps, tokenizers) for parts in ranked]
         return [
             TranslatedText(replace(only.translation, source=text.written), only.marked)
             for (only,) in ranked

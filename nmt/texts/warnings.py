@@ -81,14 +81,14 @@ class WarningChecker:
         tokenizers, vocabularies: (source, target).
 
     Attributes:
-        languages: (source, target).
+        frequencies: of the words of (source, target).
     """
 
     def __init__(
         self, tokenizers: tuple[Tokenizer, Tokenizer], vocabularies: tuple[Vocabulary, Vocabulary]
     ) -> None:
         self._tokenizers, self._vocabularies = tokenizers, vocabularies
-        self.languages = [*map(WordFrequencies, tokenizers, vocabularies)]
+        self.frequencies = [*map(WordFrequencies, tokenizers, vocabularies)]
         self._wordless = WordlessLines(*vocabularies)
         n_tokens = [sum(vocabulary.counts) for vocabulary in vocabularies]
         self._length_ratio = n_tokens[1] / max(n_tokens[0], 1)  # target tokens per source token
@@ -127,7 +127,7 @@ class WarningChecker:
         words = [token for token in self._tokens_read(translation) if has_letters(token)]
         n_known = sum(word in self._vocabularies[0] for word in words)
         start = (translation.read or translation.source)[:MAX_CHARACTERS]
-        if self.languages[0].is_in_capitals(start):
+        if self.frequencies[0].is_in_capitals(start):
             return [CAPITALS]
         if self._is_target_language(start):
             return [TARGET_LANGUAGE]
@@ -167,12 +167,12 @@ class WarningChecker:
         words = [word for word in text.split() if has_letters(word)]
         if len(words) < MIN_WORDS:
             return False
-        as_source, as_target = (language.log_probs(words) for language in self.languages)
+        as_source, as_target = (each.log_probs(words) for each in self.frequencies)
         gains = [target - source for source, target in zip(as_source, as_target, strict=True)]
         if sum(gains) <= MIN_MARGIN * len(words):
             return False
         n_target = sum(
-            gain > 0 and all(self.languages[1].known(word))
+            gain > 0 and all(self.frequencies[1].known(word))
             for word, gain in zip(words, gains, strict=True)
         )
         return n_target >= MIN_TARGET * len(words)

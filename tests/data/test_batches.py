@@ -22,7 +22,7 @@ from nmt.data.batches import (
     cut_batches,
     divide_epoch,
     divide_epochs,
-    pad_sources,
+    pad_with_eos,
     plan_batches,
     read_batches,
     shard,
@@ -116,7 +116,7 @@ def test_tensors() -> None:
 
 
 def test_an_empty_sentence_is_its_end() -> None:
-    src, src_lengths = pad_sources([[]])
+    src, src_lengths = pad_with_eos([[]])
     assert src.tolist() == [[EOS]]
     assert src_lengths.tolist() == [1]
 

@@ -9,7 +9,6 @@ EXTRA = Extra(
             "Adapt a run to your own translation memory. The new run translates texts like yours "
             "better, and others nearly as well as before.",
             "nmt.extras.adapt.command:command",
-            work="nmt.extras.adapt.adaptation:adapt",
         )
     },
     needs=("init",),

@@ -12,7 +12,7 @@ from unicodedata import east_asian_width
 import torch
 from torch.nn import functional
 
-from nmt.data.batches import pad_sources
+from nmt.data.batches import pad_with_eos
 from nmt.decoding.alignment import (
     token_to_word,
     translation_to_dict,
@@ -196,7 +196,7 @@ class TranslateTask:
 
 def line_details(translations: Sequence[Translation], run: ServedRun) -> dict[str, Any]:
     """`schemas.LineDetails` from the translations of a line, best first."""
-    best, translator = translations[0], run.texts.translator
+    best, translator = translations[0], run.texts.sentence_translator
     details = {
         "source": best.source,
         "src_words": group_words(best.source, best.src_tokens, translator.src_tokenizer)[0],
@@ -228,7 +228,7 @@ def find_alternatives(
         DataError: a token is not in the vocabulary, or the text is empty.
         TooLargeError: the text does not fit into memory, even alone.
     """
-    translator = run.texts.translator
+    translator = run.texts.sentence_translator
     vocabulary = translator.tgt_vocabulary
     advice = "choose a word before this placeholder, tag, term or unknown word"
     prefix = [index for ids in target_ids(translator, given, advice) for index in ids]
@@ -279,7 +279,7 @@ def _next_tokens(
     Args:
         src, prefix: ids without <sos> and <eos>.
     """
-    padded, src_lengths = pad_sources([src])
+    padded, src_lengths = pad_with_eos([src])
     memory = model.encode(padded.to(model.device), src_lengths)
     state = model.start(memory)
     for index in (SOS, *prefix):

@@ -27,7 +27,7 @@ class Detector:
     def __init__(self, runs: Iterable[ServedRun]) -> None:
         self._languages: dict[str, tuple[WordFrequencies, float]] = {}
         for run in runs:
-            codes, parts = (run.info.source, run.info.target), run.texts.translator
+            codes, parts = (run.info.source, run.info.target), run.texts.sentence_translator
             both = zip(codes, parts.tokenizers, parts.vocabularies, strict=True)
             for code, tokenizer, vocabulary in both:
                 known = WordFrequencies(tokenizer, vocabulary), _usual(tokenizer, vocabulary)

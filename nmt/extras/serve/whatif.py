@@ -19,7 +19,7 @@ MAX_LOSSES = 1 << 15  # of an answer; a step of the model computes each
 
 def losses_without(run: ServedRun, text: str, tokens: Sequence[str]) -> list[list[float]]:
     """For `schemas.WithoutAnswer`. Raises: DataError: a token is unknown, or too many."""
-    translator = run.texts.translator
+    translator = run.texts.sentence_translator
     advice = "a translation with a placeholder, tag or term has no probability"
     parts = target_ids(translator, tokens, advice)
     tgt = [index for ids in parts for index in ids]
@@ -42,7 +42,7 @@ def losses_without(run: ServedRun, text: str, tokens: Sequence[str]) -> list[lis
 
 def beam_tree(run: ServedRun, text: str) -> list[dict[str, Any]]:
     """For `schemas.TreeAnswer`. Raises: DataError if the text is empty, or the run has no beam."""
-    translator = run.texts.translator
+    translator = run.texts.sentence_translator
     options = translator.options
     src_tokens = translator.src_tokenizer.split(text)[: options.max_source_tokens]
     if not src_tokens or options.search != "beam":

@@ -154,7 +154,7 @@ def same(found: Any, expected: Any) -> None:
 def test_answers_are_those_of_the_server(page: Page, served: list[ServedRun]) -> None:  # noqa: F811
     run, warnings = served[0], list[str]()
     for line in LINES:
-        expected = line_details(run.texts.translator.translate_n_best([line], 3)[0], run)
+        expected = line_details(run.texts.sentence_translator.translate_n_best([line], 3)[0], run)
         (found,) = ask(page, "/translate", q=[line], alternatives=2)["lines"]
         same(found, expected)
         warnings += found["warnings"]
@@ -164,12 +164,12 @@ def test_answers_are_those_of_the_server(page: Page, served: list[ServedRun]) ->
         each["translations"][0]["text"] for each in found["sentences"]
     )
     assert found["warnings"] == found["sentences"][1]["warnings"] != []
-    tokens = run.texts.translator.translate([DOG])[0].tokens
+    tokens = run.texts.sentence_translator.translate([DOG])[0].tokens
     for n in range(len(tokens)):
         found = ask(page, "/alternatives", q=DOG, tokens=tokens[:n])["alternatives"]
         same(found, [*find_alternatives(run, DOG, tokens[:n], 8)])
     text = "Der Hund"
-    (begun,) = run.texts.translator.translate_n_best([DOG], 1, [text])
+    (begun,) = run.texts.sentence_translator.translate_n_best([DOG], 1, [text])
     (found,) = ask(page, "/translate", q=[DOG], prefix=text)["lines"]
     same(found, line_details(begun, run))
     same(ask(page, "/without", q=DOG, tokens=tokens)["losses"], losses_without(run, DOG, tokens))
@@ -219,7 +219,7 @@ def test_missing_items_are_those_of_nmt(browser: Browser) -> None:
 @needs_chromium
 def test_a_user_without_a_server(page: Page, served: list[ServedRun]) -> None:  # noqa: F811
     words = page.locator(".run").first.locator(".words.output button")
-    expect(words).to_have_text(served[0].texts.translator.translate([DOG])[0].text.split())
+    expect(words).to_have_text(served[0].texts.sentence_translator.translate([DOG])[0].text.split())
     expect(page.locator(".run")).to_have_count(2)
     for name in ("Translate files", "For programs", "Terms"):
         expect(page.get_by_text(name)).to_have_count(0)

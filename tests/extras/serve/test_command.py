@@ -148,7 +148,8 @@ def test_a_bundle_translates_as_its_run(
     (run,) = load_runs([path], device="cpu", overrides=["decoding.beam=3"])
     assert run.info == RunInfo(name="toy.v2", source="en", target="de", translations=3)
     best, expected = (
-        each.texts.translator.translate(["The king loves the river."]) for each in (run, served[0])
+        each.texts.sentence_translator.translate(["The king loves the river."])
+        for each in (run, served[0])
     )
     assert best[0].text == expected[0].text
 

@@ -300,7 +300,7 @@ def test_the_python_client_with_a_token(served: list[ServedRun]) -> None:
         ]
         assert ask("GET", "/languages") == languages
         assert ask("POST", "/detect", q=HUND)[0] == {"confidence": 100, "language": "de"}
-        expected = served[0].texts.translator.translate([DOG])[0].text
+        expected = served[0].texts.sentence_translator.translate([DOG])[0].text
         answer = ask("POST", "/translate", q=DOG, source="en", target="de")
         assert answer["translatedText"] == expected
 
@@ -327,7 +327,7 @@ def test_detection(client: TestClient, text: str, languages: list[str]) -> None:
 def test_the_detected_language_chooses_the_run(served: list[ServedRun]) -> None:
     first, second = served
     back = first.info.model_copy(update={"name": "back", "source": "de", "target": "en"})
-    translator = second.texts.translator
+    translator = second.texts.sentence_translator
     reverse = Translator(
         translator.model,
         tokenizers=translator.tokenizers[::-1],

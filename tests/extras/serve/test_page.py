@@ -51,7 +51,7 @@ def words(page: Page, run: int = 0) -> Any:
 
 def test_a_user_translates_and_changes_words(page: Page, served: list[ServedRun]) -> None:
     page.locator("#source").press_sequentially(DOG, delay=20)
-    text = served[0].texts.translator.translate([DOG])[0].text
+    text = served[0].texts.sentence_translator.translate([DOG])[0].text
     for run in range(2):  # side by side
         expect(words(page, run)).to_have_text(text.split())
     expect(page.locator("#announcement")).to_contain_text(text)
@@ -110,7 +110,7 @@ def test_a_user_translates_files(page: Page, served: list[ServedRun]) -> None:
         first.get_by_role("link").click()
     assert download.value.suggested_filename == "Grüße.de.txt"
     (line, _) = download.value.path().read_text("utf-8").splitlines()
-    assert line == served[0].texts.translator.translate([DOG])[0].text
+    assert line == served[0].texts.sentence_translator.translate([DOG])[0].text
 
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
@@ -132,7 +132,7 @@ def test_terms_are_used_and_kept(page: Page) -> None:
 def test_sentences_of_a_line_show_their_words(page: Page, served: list[ServedRun]) -> None:
     king = "The king loves the river."
     page.fill("#source", f"{DOG} {king}\n{DOG}")
-    texts = [each.text for each in served[0].texts.translator.translate([DOG, king])]
+    texts = [each.text for each in served[0].texts.sentence_translator.translate([DOG, king])]
     run = page.locator(".run").first
     paragraphs = run.locator(".text")
     expect(paragraphs).to_have_text([" ".join(texts), texts[0]])
@@ -168,7 +168,7 @@ def test_losses_and_the_tree_of_the_beam(page: Page, served: list[ServedRun]) ->
     expect(table.locator("thead th")).to_have_text(DOG.split())
     expect(table.locator("tbody th")).to_have_text(shown.split())
     expect(table.get_by_title("most attention").first).to_be_visible()
-    tokens = served[0].texts.translator.translate([DOG])[0].tokens
+    tokens = served[0].texts.sentence_translator.translate([DOG])[0].tokens
     losses = losses_without(served[0], DOG, tokens)
     cell = table.locator("tbody tr").nth(1).locator("td").nth(1)
     expect(cell).to_have_text(f"{losses[1][1]:.1f}")

@@ -44,7 +44,7 @@ def test_losses_without_each_word(
     texts = [" ".join([*words[:i], *words[i + 1 :]]) + "." for i in range(len(words) - 1)]
     texts.append(" ".join(words[:-1]))  # the full stop belongs to the last word
     pairs = [(text, details["text"]) for text in (DOG, *texts)]
-    whole, *others = score_pairs(served[0].texts.translator, pairs)
+    whole, *others = score_pairs(served[0].texts.sentence_translator, pairs)
     assert whole.tokens == (*details["tokens"],)
     expected = [np.subtract(whole.token_log_probs, each.token_log_probs) for each in others]
     losses = losses_of(client, DOG, details["tokens"])
@@ -77,7 +77,7 @@ def test_the_tree_has_what_the_beam_kept(client: TestClient, served: list[Served
     order = [(len(path), -node.log_prob) for path, node in zip(paths, nodes, strict=True)]
     assert order == sorted(order)
     assert max(Counter(map(len, paths)).values()) <= 5
-    best = served[0].texts.translator.translate_n_best([DOG], 5)[0]
+    best = served[0].texts.sentence_translator.translate_n_best([DOG], 5)[0]
     ranked = {n.rank: path[:-1] for path, n in zip(paths, nodes, strict=True) if n.rank is not None}
     assert sorted(ranked) == [*range(len(ranked))]
     assert ranked[0] == best[0].tokens
@@ -127,7 +127,7 @@ def test_words_of_scripts_without_spaces_are_tokens() -> None:
 def test_each_alternative_starts_with_the_given_tokens_and_its_own() -> None:
     """And its probability is that of forced decoding."""
     run, n_scored = tiny_run(), 0
-    tokenizer = run.texts.translator.tgt_tokenizer
+    tokenizer = run.texts.sentence_translator.tgt_tokenizer
     for text, prefix in [("abab", ["a"]), ("b", []), ("ab ab", [])]:
         alternatives = [*find_alternatives(run, text, prefix, 3)]
         probabilities = [each["probability"] for each in alternatives]
@@ -138,7 +138,7 @@ def test_each_alternative_starts_with_the_given_tokens_and_its_own() -> None:
         for each in alternatives:
             tokens = each["translation"]["tokens"][: len(prefix) + 1]
             assert tokens[: len(prefix)] == (*prefix,)
-            (scored,) = score_pairs(run.texts.translator, [(text, tokenizer.join(tokens))])
+            (scored,) = score_pairs(run.texts.sentence_translator, [(text, tokenizer.join(tokens))])
             if scored.tokens == tokens:  # a space at the end is not part of the text
                 expected = exp(scored.token_log_probs[len(prefix)])
                 assert each["probability"] == pytest.approx(expected, abs=1e-4)
