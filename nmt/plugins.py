@@ -40,10 +40,6 @@ class Part:
         """Its value; None if the part does not have it."""
         return self.traits.get(name)
 
-    def with_traits_of(self, other: "Part") -> "Part":
-        """One row of two with the same name: the place of the first one, the traits of both."""
-        return Part(self.place or other.place, **self.traits | other.traits)
-
 
 @dataclass(frozen=True)
 class Command:
@@ -71,7 +67,7 @@ class Extra:
         rules: `rules(config)` yields a `Problem` for each rule between keys that is broken.
         wrap: `wrap(members, run, config)` returns the models that take the place of the members.
         rank: `rank(config, device)` returns a function from translations to translations, or None.
-        memory: `memory(translator)` returns a `nmt.texts.translator.Memory`, or None.
+        memory: `memory(translator)` returns a `nmt.texts.translator.TranslationMemory`, or None.
         archive: `opened(path)` opens a file that holds a run, and yields the run's folder.
         listener: `listener(folder, config, step)` returns a function, or None. The training calls
             the function with each event.

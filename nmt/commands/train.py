@@ -102,7 +102,7 @@ def run(
     with (
         init_distributed(torch_device, timedelta(minutes=config.training.timeout_minutes)) as world,
         Console(config, quiet=quiet or not world.is_first) as console,
-        explain_write_errors(folder),
+        as_training_error(folder),
         lock_run(folder) if world.is_first else nullcontext(),
     ):
         listeners = (console,) if listen is None else (console, listen)
@@ -137,7 +137,7 @@ def _train(training: "Training", record: "Record", folder: Path) -> "Progress":
 
 
 @contextmanager
-def explain_write_errors(folder: Path) -> Iterator[None]:
+def as_training_error(folder: Path) -> Iterator[None]:
     """Raises: TrainingError in place of an error of the system, such as a full disk."""
     try:
         yield

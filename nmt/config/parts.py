@@ -17,11 +17,12 @@ PointerName = Literal["best", "last"]
 
 
 def _table(name: str, rows: Mapping[str, Part]) -> dict[str, Part]:
-    """The rows of the core, and those of extras."""
+    """The rows of the core, and those of extras. A row of both has the traits of both."""
     table = dict(rows)
     for extra in extras().values():
         for row, part in extra.rows.get(name, {}).items():
-            table[row] = table.pop(row, Part()).with_traits_of(part)
+            own = table.pop(row, Part())
+            table[row] = Part(own.place or part.place, **own.traits | part.traits)
     return table
 
 

@@ -49,7 +49,7 @@ class Translation:
         complete: False if the output was truncated at the maximum length.
         src_cut: whether the source was truncated at decoding.max_source_tokens.
         replaced: the replacements of unknown words.
-        read: what the model read, if it is not the source.
+        model_input: what the model read, if it is not the source.
         warnings: what was found to be wrong on the way to it.
         facts: further ones, for JSON.
         is_known: whether it was known without search; it needs no warnings.
@@ -67,7 +67,7 @@ class Translation:
     complete: bool = True
     src_cut: bool = False
     replaced: tuple[Replacement, ...] = ()
-    read: str | None = None
+    model_input: str | None = None
     warnings: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     is_known: bool = False

@@ -16,7 +16,7 @@ from nmt.model.lexical_bias import LAST_KEY, LexicalBias
 from nmt.text.tokenizers import has_letters
 from nmt.texts.marked import Edge, Kind, Mark, Marked, Sign, in_order
 from nmt.texts.patterns import EMOJI, NUMBER, PATTERNS
-from nmt.texts.words import NO_SPACES, Range
+from nmt.texts.word_weights import NO_SPACES, Range
 
 # Read in the places of items until other words are chosen.
 ANY_NAME, ANY_NUMBER = "Xxx", "000"

@@ -11,7 +11,7 @@ from nmt.run.confidence import load_confidence
 from nmt.run.folder import CONFIDENCE_FILE, load_run_config
 from nmt.run.load import build_translator, unchanged
 from nmt.texts.glossary import Glossary
-from nmt.texts.translator import Memory, Settings, TextTranslator
+from nmt.texts.translator import Settings, TextTranslator, TranslationMemory
 
 
 def load_text_translator(
@@ -44,8 +44,8 @@ def load_text_translator(
     )
 
 
-def find_memory(translator: Translator, config: Config) -> Memory | None:
+def find_memory(translator: Translator, config: Config) -> TranslationMemory | None:
     """The first memory that an extra finds. config: of the first run."""
     used = config.model_copy(update={"decoding": translator.options})
-    memories: list[Memory | None] = [find(translator) for find in hooks("memory", used)]
+    memories: list[TranslationMemory | None] = [find(translator) for find in hooks("memory", used)]
     return next((each for each in memories if each is not None), None)

@@ -21,7 +21,7 @@ from nmt.text.vocabulary import SPECIALS, UNK
 from nmt.texts.items import KindOf, lexical_bias
 from nmt.texts.marked import Mark, Marked, Sign
 from nmt.texts.patterns import NEXT_VALUE
-from nmt.texts.words import NO_SPACES, WORD, Range, WordWeights
+from nmt.texts.word_weights import NO_SPACES, WORD, Range, WordWeights
 
 # Least probabilities of a translation that counts as the only one.
 MIN_COPIED, MIN_TRANSLATED, MIN_NUMBER = 0.8, 0.95, 0.2

@@ -8,7 +8,7 @@ import numpy as np
 
 from nmt.text.tokenizers import normalize
 from nmt.texts.marked import Mark
-from nmt.texts.words import NEARLY, Range, Words, WordWeights
+from nmt.texts.word_weights import NEARLY, Range, Words, WordWeights
 
 # Less attention than this: "was" of one language is not "was" of another.
 NO_ATTENTION = 0.1

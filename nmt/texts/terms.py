@@ -15,7 +15,7 @@ from nmt.text.vocabulary import UNK
 from nmt.texts.glossary import Glossary, Term, missing, present
 from nmt.texts.marked import Marked, Sign
 from nmt.texts.warnings import TERM_MISSING
-from nmt.texts.words import WORD, Words, WordWeights
+from nmt.texts.word_weights import WORD, Words, WordWeights
 
 # p(term | each of its source words) for the lexical bias, tried in this order. Larger ones destroy
 # the sentence.

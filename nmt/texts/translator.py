@@ -43,20 +43,20 @@ from nmt.texts.items import (
     without_signs,
 )
 from nmt.texts.marked import Edge, Mark, Marked, in_order
-from nmt.texts.parts import TranslatedText, join, split
 from nmt.texts.sentences import END_MARKS, has_ordinals
+from nmt.texts.split_join import TranslatedText, join, split
 from nmt.texts.stand_ins import StandIn
 from nmt.texts.tags import project
 from nmt.texts.terms import N_BEST, translate_with_terms
 from nmt.texts.warnings import LOW_CONFIDENCE, PLACED, WarningChecker
-from nmt.texts.words import Range, WordWeights
+from nmt.texts.word_weights import Range, WordWeights
 
 _LAST = re.compile(r"(?:\.{3}|[…:：])\s*$")
 ATTEMPTS = 3  # with other stand-ins
 MARGIN = 0.2  # by which the score must be better with a name in place of a number
 
 
-class Memory(Protocol):
+class TranslationMemory(Protocol):
     """Translations that a user has already."""
 
     def exact(self, text: str) -> Translation | None:
@@ -143,7 +143,7 @@ class TextTranslator:
         settings: Settings | None = None,
         *,
         glossary: Glossary | None = None,
-        memory: Memory | None = None,
+        memory: TranslationMemory | None = None,
         confidence: Callable[[Translation], float] | None = None,
     ) -> None:
         self.sentence_translator = translator
@@ -413,7 +413,7 @@ class TextTranslator:
             src_tokens=read.tokens(translation.src_tokens, src_tokenizer.join),
             tokens=restored.tokens(written_tokens(translation), tgt_tokenizer.join),
             replaced=(),
-            read=read.text,
+            model_input=read.text,
             warnings=(*translation.warnings, *([PLACED] if is_lost else [])),
         )
         return TranslatedText(translation, marked)

@@ -126,7 +126,7 @@ class WarningChecker:
         """At most one warning."""
         words = [token for token in self._tokens_read(translation) if has_letters(token)]
         n_known = sum(word in self._vocabularies[0] for word in words)
-        start = (translation.read or translation.source)[:MAX_CHARACTERS]
+        start = (translation.model_input or translation.source)[:MAX_CHARACTERS]
         if self.frequencies[0].is_in_capitals(start):
             return [CAPITALS]
         if self._is_target_language(start):
@@ -150,7 +150,7 @@ class WarningChecker:
         )
 
     def _tokens_read(self, translation: Translation) -> Sequence[str]:
-        read = translation.read
+        read = translation.model_input
         return translation.src_tokens if read is None else self._tokenizers[0].split(read)
 
     def _lacks_sentences(self, translation: Translation) -> bool:

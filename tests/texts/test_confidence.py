@@ -10,7 +10,7 @@ import pytest
 from nmt.decoding.translation import Translation
 from nmt.run.confidence import Confidence
 from nmt.texts.marked import Marked
-from nmt.texts.parts import TranslatedText, join
+from nmt.texts.split_join import TranslatedText, join
 from nmt.training.calibrate import auc, fit
 from tests import toy
 from tests.conftest import Run

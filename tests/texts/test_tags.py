@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nmt.texts.marked import Mark
 from nmt.texts.tags import project
-from nmt.texts.words import Words, WordWeights
+from nmt.texts.word_weights import Words, WordWeights
 from tests.texts.fakes import tokenizer
 
 

@@ -112,7 +112,7 @@ def test_a_plain_sentence_is_the_translation_of_the_sentence() -> None:
     translator = texts(lambda text: [text.upper(), text])
     [best] = translator.translate_n_best(["the dog is here"], 2)
     assert [each.text for each in best] == ["THE DOG IS HERE", "the dog is here"]
-    assert best[0].read is None
+    assert best[0].model_input is None
     assert not best[0].facts
 
 
@@ -139,7 +139,7 @@ def test_sentences_are_joined() -> None:
 
 
 def test_a_text_of_very_many_words_has_no_attention(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt.texts.parts.MAX_WEIGHTS", 20)
+    monkeypatch.setattr("nmt.texts.split_join.MAX_WEIGHTS", 20)
     translator = texts()
     best = translator.translate(["The dog. A tree?"])[0]
     assert not best.has_attention
@@ -277,7 +277,7 @@ def test_other_stand_ins_are_tried() -> None:
     best = translator.translate(["The dog sees {name}."])[0]
     assert (best.text, best.warnings) == ("The dog sees {name}.", ())
     assert best.tokens == ("The", "dog", "sees", "{name}", "￭.")
-    assert best.read == "The dog sees Tom."
+    assert best.model_input == "The dog sees Tom."
 
 
 def test_without_attention_items_keep_their_share_of_the_way() -> None:
@@ -297,7 +297,7 @@ def test_without_attention_items_keep_their_share_of_the_way() -> None:
 def test_settings() -> None:
     line = "The dog is 🙂. The {tree} is XYZ."
     assert read_by(plain := texts(how=Settings(split=False, keep=None))) == []
-    assert plain.translate([line, "THE DOG SEES A TREE"])[0].read is None
+    assert plain.translate([line, "THE DOG SEES A TREE"])[0].model_input is None
     assert read_by(plain) == [line, "THE DOG SEES A TREE"]
     kept = texts(how=Settings(split=False, keep=(re.compile("XYZ"),)))
     kept.translate([line])

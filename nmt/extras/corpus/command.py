@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nmt.commands.lines import InputTexts, Shown
+from nmt.commands.answers import InputTexts, Shown
 from nmt.commands.options import (
     BeamOption,
     DecodingOption,

@@ -28,7 +28,7 @@ from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import SOS, SPECIALS, UNK
 from nmt.texts.glossary import Glossary
 from nmt.texts.marked import Marked
-from nmt.texts.parts import TranslatedText
+from nmt.texts.split_join import TranslatedText
 from nmt.texts.translator import TextTranslator
 from nmt.texts.warnings import DESCRIPTIONS
 

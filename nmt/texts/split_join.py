@@ -83,7 +83,7 @@ def join(
     is_complete = all(each.complete for each in translations)
     log_probs = _log_probs(translations, has_end=is_complete)
     n_columns = 1 + sum(len(each.src_tokens) for each in translations)
-    is_read = any(each.read is not None for each in translations)
+    is_read = any(each.model_input is not None for each in translations)
     whole = Translation(
         source=source,
         text=marked.written,
@@ -96,7 +96,9 @@ def join(
         complete=is_complete,
         src_cut=any(each.src_cut for each in translations),
         replaced=_replaced(translations),
-        read=" ".join(each.read or each.source for each in translations) if is_read else None,
+        model_input=" ".join(each.model_input or each.source for each in translations)
+        if is_read
+        else None,
         warnings=tuple(dict.fromkeys(w for each in translations for w in each.warnings)),
         facts=_facts(translations),
         is_known=all(each.is_known for each in translations),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nmt.config.schema import TokenizerConfig
 from nmt.decoding.translation import Replacement, Translation
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, load_tokenizer
-from nmt.texts.words import WEAK, WordWeights
+from nmt.texts.word_weights import WEAK, WordWeights
 
 TEXTS = ["The dog doesn't sleep.", "The cat sleeps, too!", "Dogs and cats sleep 3.5 hours."]
 
