@@ -147,32 +147,28 @@ class Marked:
         """As many tokens as the text was joined from, joined to `written`; some may be empty.
 
         Places are counted in visible characters: the same in a text, however it is spaced, and in
-        its tokens.
+        its tokens. With an item over "Tom", the tokens "▁I see" and "▁Tom." become "▁I see" and
+        "▁{name}.".
         """
-        visible = [join([token]).replace(" ", "") for token in tokens]
-        ends = [*accumulate(map(len, visible))]
+        # Of each character: what stands before it, itself, and what stands behind it.
+        cells = [[["", character, ""] for character in token] for token in tokens]
+        visible: list[list[str]] = []
+        for token, own in zip(tokens, cells, strict=True):
+            n_visible = len(join([token]).replace(" ", ""))  # after the mark of a space
+            visible += own[len(own) - n_visible :]
         counts = [0, *accumulate(not letter.isspace() for letter in self.text)]
-        changes: list[list[tuple[int, int, str]]] = [[] for _ in tokens]
-        for mark in self.marks if ends else ():
-            start, end = counts[mark.position], counts[mark.end]
-            is_attached = start == end and not self.text[mark.position : mark.position + 1].strip()
-            find = bisect_left if is_attached else bisect_right
-            first = min(find(ends, start), len(tokens) - 1)
-            for index in range(first, min(bisect_left(ends, end, first), len(tokens) - 1) + 1):
-                begin = ends[index] - len(visible[index])
-                # After the mark of a space.
-                offset = len(tokens[index]) - len(visible[index]) - begin
-                low, high = max(start, begin) + offset, max(min(end, ends[index]), begin) + offset
-                low = min(low, high) if start != end else low
-                changes[index].append((low, max(low, high), mark.written if index == first else ""))
-        new = []
-        for token, of_token in zip(tokens, changes, strict=True):
-            parts, position = list[str](), 0
-            for low, high, written in of_token:
-                parts += [token[position:low], written]
-                position = max(position, high)
-            new.append("".join([*parts, token[position:]]))
-        return tuple(new)
+        for mark in self.marks if visible else ():
+            start = counts[mark.position]
+            is_before_space = not self.text[mark.position : mark.position + 1].strip()
+            if covered := visible[start : counts[mark.end]]:
+                covered[0][1] = mark.written
+                for cell in covered[1:]:
+                    cell[1] = ""
+            elif start and (is_before_space or start >= len(visible)):
+                visible[min(start, len(visible)) - 1][2] += mark.written
+            else:
+                visible[start][0] += mark.written
+        return tuple("".join(part for cell in own for part in cell) for own in cells)
 
 
 def in_order(marks: Iterable[Mark]) -> tuple[Mark, ...]:
