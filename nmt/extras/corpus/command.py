@@ -31,6 +31,7 @@ from nmt.commands.options import (
 )
 from nmt.commands.translate import memory_overrides, output_lines, text_settings
 from nmt.config.load import decoding_overrides
+from nmt.config.parts import format_of
 from nmt.errors import DataError
 from nmt.files import (
     explain_read_errors,
@@ -139,8 +140,8 @@ def find_parts(pattern: Path, folder: Path, shard: str) -> list[tuple[Path, Path
 
     Raises:
         typer.BadParameter: the shard is none.
-        DataError: no file matches, or the translations of two parts would have the same name, or
-            the name of a part.
+        DataError: no file matches, one is a document, or the translations of two parts would have
+            the same name, or the name of a part.
     """
     match = re.fullmatch(r"(\d+)/(\d+)", shard)
     number, count = map(int, match.groups()) if match else (0, 0)
@@ -158,6 +159,11 @@ def find_parts(pattern: Path, folder: Path, shard: str) -> list[tuple[Path, Path
     parts: dict[Path, Path] = {}
     for path in paths:
         output = folder / (path.stem if path.suffix.lower() in PACKED_SUFFIXES else path.name)
+        if format_of(output.name) not in (None, "txt"):
+            raise DataError(
+                f"{path}: is a document; `nmt translate --file` keeps its format, this command "
+                "translates plain lines"
+            )
         if output in parts:
             raise DataError(
                 f"{path}: would have the same translation as {parts[output]}, {output}; rename "

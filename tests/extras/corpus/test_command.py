@@ -134,6 +134,12 @@ def test_bad_options(words: list[str], problem: str, nmt: Run, call: list[Any]) 
     assert problem in " ".join(result.err.split()).replace("│ ", "")
 
 
+@pytest.mark.parametrize("name", ["de.po", "page.html.gz"])
+def test_documents_are_refused(name: str, nmt: Run, call: list[Any]) -> None:
+    (PARTS / name).touch()
+    nmt.refuses(f"{name}: is a document; `nmt translate --file` keeps its format", *call)
+
+
 def test_two_parts_with_the_same_name(nmt: Run, call: list[Any]) -> None:
     (PARTS / "a.txt.gz").write_bytes(gzip.compress(b"A dog.\n"))
     text = "a.txt.gz: would have the same translation as parts/a.txt, out/a.txt; rename one of them"
