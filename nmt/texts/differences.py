@@ -2,26 +2,32 @@
 
 import re
 import unicodedata
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from nmt.texts.patterns import FORMS, NEXT_VALUE, NUMBER, PATTERNS
+from nmt.texts.patterns import CONVERSION, FORMS, GROUPED, NEXT_VALUE, NUMBER, PATTERNS, SIGN
 
 _FORMS = re.compile(FORMS)  # the words in the inner braces are text
 _BRANCH = re.compile(r"(?<=\w)\s*\{[^{}]*\}")
 _WITH_KEY = re.compile(r"[^\W_]+_[^\W_]+")
-_POSITION = re.compile(r"\d+\$")  # of an argument: the order may change
+_UNNUMBERED = re.compile(f"%({CONVERSION})")
 _TAG = re.compile(r"<(/?)([A-Za-z0-9][\w:.-]*)(?:\s[^<>]*?)?(/?)>")
 _ORDER = re.compile(r"%\d+\$")
-_NUMBER = re.compile(NUMBER)
+_NUMBER = re.compile(rf"{SIGN}(?:{GROUPED}|{NUMBER})")
+_NEGATIVE = re.compile(
+    r"(?:[-−–]|minus|moins|menos|meno|miinus|минус|мінус|マイナス|负|零下)\s?(\d{1,1000})",
+    re.IGNORECASE,
+)
+_BELOW = re.compile("below|unter|sous|bajo|sotto|ниже|нижче|nolla|零下|氷点下", re.IGNORECASE)
 _GLUED = re.compile(r"[^\W\d_]\d|[:-]\d")
 _DIGITS = re.compile(r"\d{1,1000}")  # Python refuses to read longer ones as a number
-_SEPARATOR = re.compile(r"(?<=\d)[\s.,:/'’-](?=\d)")
+_SEPARATOR = re.compile(r"(?<=\d)[\s.,:/'’٬٫-](?=\d)")
 _HALF_DAY = re.compile(r"\d\s?[ap]\.?\s?m\b", re.IGNORECASE)  # 2:30 p.m. is 14:30
 _MYRIADS = re.compile("[万萬億亿만억]")  # Chinese, Japanese and Korean write 10万 for 100,000
 MAX_WORD = 12  # larger numbers are seldom written as words
+MAX_MYRIADS = 10_000  # characters of a text with 万 whose numbers are compared
 
 
 @dataclass(frozen=True)
@@ -32,14 +38,15 @@ class Difference:
         kind: placeholder, tag, entity, address, name, file, emoji or number.
         text: as it is written; of a tag without its attributes.
         start: where it begins: if it is missing, in the source, or else in the translation.
-        problem: whether it is missing in the translation, is there once too often, ("misplaced", of
-            tags) closes what is not open, or ("moved") is not in the order of the source.
+        problem: whether it is missing in the translation, is there ("extra") without being in the
+            source or ("surplus") more often than there, ("misplaced", of tags) closes what is not
+            open, or ("moved") is not in the order of the source.
     """
 
     kind: str
     text: str
     start: int
-    problem: Literal["missing", "extra", "misplaced", "moved"] = "missing"
+    problem: Literal["missing", "extra", "surplus", "misplaced", "moved"] = "missing"
 
 
 def differences(source: str, translation: str) -> list[Difference]:
@@ -47,19 +54,25 @@ def differences(source: str, translation: str) -> list[Difference]:
     what it has too many; if it is nothing of these, the first placeholder that takes the value of
     another one, or the tags that are not well-formed.
 
-    Numbers are compared by their digits: "1,250" may become "1.250", and the parts of a date may
-    change places. Whole numbers up to `MAX_WORD` may become words. If the source has no digits at
-    all, the translation may have numbers ("two thousand" -> "2000"), but not glued to words.
+    If a placeholder has a number, as %1$s, each is compared with its number, or its place: "%s of
+    %d" may become "%2$d: %1$s". Numbers are compared by their digits, and counted: "1,250" may
+    become "1.250" or "1 250", and the parts of a date may change places. Whole numbers up to
+    `MAX_WORD` may become words. If the source has no digits at all, the translation may have
+    numbers ("two thousand" -> "2000"), but not glued to words.
     """
-    wanted, found = _find(source), _find(translation)
+    numbered = _ORDER.search(source + translation) is not None
+    wanted, found = _find(source, numbered=numbered), _find(translation, numbered=numbered)
     missing = [Difference(*each) for each in _beyond(wanted, found)]
     lost = [Difference("number", *each) for each in _lost_numbers(source, translation)]
     missing += lost
-    extra = [Difference(*each, "extra") for each in _beyond(found, wanted)]
+    extra = [
+        Difference(*each, "surplus" if each[1] in source else "extra")
+        for each in _beyond(found, wanted)
+    ]
     if not lost:  # or else it stands for the lost one
         has_digits = _DIGITS.search(source)
         extra += [
-            Difference("number", text, start, "extra")
+            Difference("number", text, start, "surplus" if text in source else "extra")
             for text, start in _lost_numbers(translation, source, max_word=-1)
             if has_digits or _GLUED.match(translation, max(start - 1, 0))
         ]
@@ -90,15 +103,20 @@ def has_wrong_number(source: str, translation: str) -> bool:
     return any(each.kind == "number" for each in differences(source, translation))
 
 
-def _find(text: str) -> dict[tuple[str, str], list[re.Match[str]]]:
-    """The items of each kind, by what must be the same."""
-    found = defaultdict(list)
+def _find(text: str, *, numbered: bool) -> dict[tuple[str, str], list[re.Match[str]]]:
+    """The items of each kind, by what must be the same. numbered: %s counts as %1$s."""
     if _FORMS.search(text):
         text = _BRANCH.sub(lambda branch: " " * len(branch[0]), text)
-    for row in PATTERNS:
-        for match in row.pattern.finditer(text) if row.is_compared else ():
-            item = match.group()
-            found[row.kind, _POSITION.sub("", item) if item[0] == "%" else item].append(match)
+    rows = [row for row in PATTERNS if row.is_compared]
+    all_items = [(row.kind, match) for row in rows for match in row.pattern.finditer(text)]
+    found = defaultdict(list)
+    n_values = 0
+    for kind, match in sorted(all_items, key=lambda item: item[1].start()):
+        form = match.group()
+        if numbered and (unnumbered := _UNNUMBERED.fullmatch(form)):
+            n_values += 1
+            form = f"%{n_values}${unnumbered[1]}"
+        found[kind, form].append(match)
     return found
 
 
@@ -124,32 +142,54 @@ def _outer(found: Sequence[Difference]) -> list[Difference]:
 def _lost_numbers(
     source: str, translation: str, max_word: int = MAX_WORD
 ) -> Iterator[tuple[str, int]]:
-    """max_word: no whole number up to it is lost."""
+    """The numbers that a translation has not, or less often. max_word: no whole number up to it is
+    lost; no other one up to `MAX_WORD` is counted.
+    """
     source, translation = (
         _ORDER.sub(lambda order: " " * len(order[0]), text) for text in (source, translation)
     )
     if not (numbers := [*_NUMBER.finditer(source)]):
         return
-    translation = unicodedata.normalize("NFKC", translation)
-    written, parts = _SEPARATOR.sub("", translation), {*map(int, _DIGITS.findall(translation))}
+    has_myriads = _MYRIADS.search(source + translation) is not None
+    if has_myriads and max(len(source), len(translation)) > MAX_MYRIADS:
+        return
+    translation = _plain_digits(translation)
+    written = _SEPARATOR.sub("", _MYRIADS.sub("", translation))
+    # Of each number, by its digits; and of each part, by its value: how often it is there.
+    wholes = Counter("".join(_DIGITS.findall(each[0])) for each in _NUMBER.finditer(translation))
+    wholes |= Counter(_DIGITS.findall(written))
+    parts = Counter(map(int, _DIGITS.findall(translation)))
     if _HALF_DAY.search(source) or _HALF_DAY.search(translation):
-        parts |= {(part + 12) % 24 for part in parts if part < 24}
-    has_myriads = _MYRIADS.search(source + translation)
+        parts.update({(part + 12) % 24: parts[part] for part in [*parts] if part < 24})
+    values, negative = {*parts}, {*map(int, _NEGATIVE.findall(translation))}
     for match in numbers:
-        number = unicodedata.normalize("NFKC", match.group())
+        number = _plain_digits(match.group())
         groups = _DIGITS.findall(number)
         digits = "".join(groups)
-        shortest = digits.rstrip("0") if has_myriads else digits
         if len(groups) == 2 and groups[1] == "00":  # "4:00" may become "4"
             del groups[1]
-        lost = [int(group) for group in groups if int(group) not in parts]
+        own = Counter(map(int, groups))
+        first = int(groups[0])
+        lost = own - parts
         # The month of a date may become a word.
         is_date = len(groups) == 3 and max(map(len, groups)) == 4
-        is_written = (len(digits) > 2 or has_myriads) and shortest in written
-        is_kept = is_written or not lost or (is_date and len(lost) == 1 and lost[0] <= 12)
-        is_small = number.isdecimal() and int(groups[0]) <= max_word
-        if not is_kept and not is_small:
+        is_month = is_date and lost.total() == 1 and min(lost) <= 12
+        is_whole = wholes[digits] > 0 and len(digits) > 2
+        is_whole = is_whole or (has_myriads and digits.rstrip("0") in written)
+        is_small = number.isdecimal() and (
+            first <= max_word or (first <= MAX_WORD and first in values)
+        )
+        wholes[digits] -= 1
+        parts -= own
+        is_positive = number[0] in "-−" and first not in negative and not _BELOW.search(translation)
+        if is_positive or not (is_whole or not lost or is_month or is_small):
             yield match.group(), match.start()
+
+
+def _plain_digits(text: str) -> str:
+    """With the digits of all scripts as 0 to 9."""
+    text = unicodedata.normalize("NFKC", text)
+    return re.sub(r"[^\x00-\x7f]", lambda sign: str(unicodedata.decimal(sign[0], sign[0])), text)
 
 
 def _misplaced_tags(text: str) -> list[Difference]:

@@ -15,7 +15,7 @@ from nmt.decoding.translator import Translator
 from nmt.model.lexical_bias import LAST_KEY, LexicalBias
 from nmt.text.tokenizers import has_letters
 from nmt.texts.marked import Edge, Kind, Mark, Marked, Sign, in_order
-from nmt.texts.patterns import EMOJI, NUMBER, PATTERNS
+from nmt.texts.patterns import EMOJI, NUMBER, PATTERNS, SIGN
 from nmt.texts.word_weights import NO_SPACES, Range
 
 # Read in the places of items until other words are chosen.
@@ -27,13 +27,13 @@ MIN_COPIED = 0.5  # the probability of each subword of a word that is always cop
 KindOf = Callable[[str], Literal["new", "copied", "other"]]
 _KEPT = [(row.kept, row.pattern) for row in PATTERNS if row.kept is not None]
 _SMALL = re.compile(r"\d{1,2}[/'’-]\d|\d[/'’-]\d\d")  # "5-6" and "1/2" are left to the model
-_WHOLE_NUMBER = re.compile(rf"(?<![^\W_]){NUMBER}(?![^\W_])")
+_WHOLE_NUMBER = re.compile(rf"{SIGN}(?<![^\W_]){NUMBER}(?![^\W_])")
 _LIST_MARK = re.compile(r"\s*(?:(\d\d?\.)|\d\d?\)|[a-z]\)|[-•*–]|#{1,6}|>(?:\s*>)*)\s+(?=\S)")
 _LABEL = re.compile(r"(\s*\S*\w\S*(?: \S+){0,3}(?<![\s.!?:]))\s?:\s*")
 # Most sentences have nothing of all this.
 _HINT = re.compile(
     rf"\d[\d.,:/'’-]*\d|[{{%<&@#$\\`_/\[]|\w\.\w|{EMOJI}|[A-Z\d]-\d|\d-[A-Z]"
-    r"|[A-Za-z]\d|\d[A-Za-z]|\B-\w|[a-z][+-][A-Z\d]|[€£¥§°]"
+    r"|[A-Za-z]\d|\d[A-Za-z]|\B[-:!.]\w|[a-z][+-][A-Z\d]|[€£¥§°]|\*\.|\+\+"
 )
 _CASED_WORD = re.compile(r"[^\W\d_](?:\w|[-'’](?=[^\W\d_])(?!s\b))*")
 # What belongs to an item beside it: "file_%d.txt", "{0}%", "250GB", but not "1990s" and "100th".

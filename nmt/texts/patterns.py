@@ -42,7 +42,11 @@ def _compared(kind: str, pattern: str, kept: Kept | None = "item") -> ItemPatter
 
 
 EMOJI = "[\U0001f000-\U0001faff\u2600-\u27bf©®™]"
-NUMBER = r"\d+(?:[.,:/'’-]\d+)*"
+SIGN = r"(?:(?<![\w.,:/'’)\]%-])[-−])?"  # of a negative number
+NUMBER = r"\d+(?:[.,:/'’٬٫-]\d+)*"
+GROUPED = r"(?<!\d)\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?!\d)(?:[.,]\d+)?"  # 12 500
+# What printf prints, after its number or name: flags, width, precision, size, type.
+CONVERSION = r"[-+#0',]*[\d*]*(?:\.[\d*]+)?[hlqjztL]*[diouxXeEfFgGcrsp@]"
 # The messages of ICU with forms to choose from: {n, plural, one {a file} other {# files}}.
 FORMS = r"\{\s*[\w.$-]+\s*,\s*(?:plural|select|selectordinal)\s*,"
 _VALUE = r"\"[^\"<]*\"|'[^'<]*'|[^\s\"'<>/]+"
@@ -61,7 +65,7 @@ PATTERNS = [
     _kept(
         "emoji",
         "empty",
-        rf"(?<!\s)\s*(?:(?:{EMOJI}[\ufe0f\u200d]*)+|\\[nrt](?![a-z])|<!--.*?-->"
+        rf"(?<!\s)\s*(?:(?:{EMOJI}[\ufe0f\u200d]*)+|\\[nrt](?![a-z])|<!--.{0, 1000}?-->"
         r"|&(?:amp|nbsp|quot|apos|[lg]t|hellip|[mn]dash|[lr][ad]quo|copy|reg|#\w+);)",
     ),
     # {n, plural, one {# dog} other {# dogs}}
@@ -88,32 +92,32 @@ PATTERNS = [
     ),
     _kept("number", "number", r"\d{4}-\d\d-\d\dT[\d:.]+\d(?:Z|[+-]\d\d:?\d\d)?"),
     _kept("number", "number", r"(?<!\d)\d+\.\d+\.\d+(?:[.+-]\w+)*"),
-    _kept(
-        "number",
-        "number",
-        r"\d+(?:[.,:/'’-]\d+)+|(?<!\d)\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)|\d{3,}",
-    ),
+    _kept("number", "number", rf"{SIGN}(?:\d+(?:[.,:/'’-]\d+)+|{GROUPED}|\d{{3,}})"),
     # {name}, {0:.2f}, ${x}, and {{ x }} inside its outer braces
     _compared("placeholder", r"\{\s*[^\s{},]*\s*\}"),
-    _compared("placeholder", r"\{%.*?%\}"),
-    # {{ name | upper }}, {0,number}, %{name}
-    _compared("placeholder", r"[$#%@]?\{\{[^{}]*\}\}|\{\s*\w+\s*,[^{}]*\}|[$#%@]\{[^{}]*\}"),
+    _compared("placeholder", r"\{%.{0,1000}?%\}"),
+    # {{ name | upper }}, {{{name}}}, {0,number}, %{name}
+    _compared("placeholder", r"[$#%@]?\{\{\{?[^{}]*\}?\}\}|\{\s*\w+\s*,[^{}]*\}|[$#%@]\{[^{}]*\}"),
     # $t(key), @:key, @.lower:(key); and the numbers of a form, ]1,Inf] or [2,*], before it
     _compared(
         "placeholder",
         r"\$t\([^()]*\)|@(?:\.\w+)?:(?:[\w.]*\w|\([\w.]+\))|(?m:^)[\[\]][-\d,*Inf]+[\[\]]",
     ),
+    # [[name]] and __NAME__; :name and !link, but neither "Name: Tom" nor "Name:Tom"
+    _compared(
+        "placeholder", r"\[\[\s*[\w.-]+\s*\]\]|(?<!\w)__[A-Za-z\d](?:\w*[A-Za-z\d])?__(?!\w)"
+    ),
+    _compared("placeholder", r"(?<![\w:.,;!?)\]}@]):[A-Za-z_]\w+:?|(?<![\w!?.])![a-z][\w-]+"),
     # [NAME], %NAME%, and \n as two signs
     _compared("placeholder", r"\[[A-Z\d_]+\](?!\()|%[A-Z_]{2,}%|\\[nrt](?![A-Za-z])"),
-    # %s, %1$d, %(name)s, %1; but "100%ig" and "5 %ige" are no placeholders
+    # %s, %1$d, %(name)s, %1, %n; but "100%ig" and "5 %ige" are no placeholders
     _compared(
         "placeholder",
-        r"(?<![\d%])(?<!\d\s)%(?:\(\w+\)|\d+\$)?[-+#0]*[\d*]*(?:\.\d+)?[hlqjzt]*"
-        r"[diouxXeEfFgGcrsp@]",
+        rf"(?<![\d%])(?<!\d\s)%(?:\(\w+\)|\d+\$)?{CONVERSION}",
     ),
     _compared("placeholder", r"(?<=\d\s)%(?:\(\w+\)|\d+\$)?[sd@](?!\w)"),
-    _compared("placeholder", r"(?<![\d%])%\d+(?![\w$])"),
-    _compared("placeholder", r"(?<!\w)\$[A-Za-z_]\w*"),  # $name
+    _compared("placeholder", r"(?<![\d%])(?<!\d\s)%L?(?:\d+|n)(?![\w$])"),
+    _compared("placeholder", r"(?<!\w)\$[A-Za-z_][\w@]*\$?"),  # $name, $NAME$
     # <b>, </b>, <a href="...">, <x id="1"/>: their names and numbers
     _compared(
         "tag", r"</?[A-Za-z0-9][\w:.-]*(?:\s+id=\"[^\"<>]*\")?(?=[\s/>])(?=[^<>]*>)", kept=None
@@ -125,7 +129,21 @@ PATTERNS = [
     _compared("name", r"(?<![\w&/])[@#][A-Za-z_]\w*"),
     _compared("name", r"(?<![\w.@/-])[\w-]{2,}(?:\.[a-z]{2,5})+(?!\.?\w)"),  # example.org, list.txt
     _compared("name", r"(?<![\w.@/-])(?:[\w-]+\.)+(?:com|dev|edu|gov|info|io|net|org)(?!\w|\.\w)"),
-    _compared("file", r"(?<!\w)[A-Za-z]:\\[^\s<>\"]*\w"),  # C:\list.txt
+    # H&M, C++, C#, .NET
+    _compared("name", r"(?<![\w&])[A-Z][A-Za-z]*&[A-Z][A-Za-z]*(?![\w;&])"),
+    _compared("name", r"(?<![\w.+#])(?:[A-Z](?:\+\+|#)|\.NET)(?![\w+#])"),
+    # DOMAIN\Name, NT AUTHORITY\SYSTEM; but \n, \r and \t may be signs for the end of a line
+    _compared(
+        "name",
+        r"(?<![\w\\])(?:(?:[A-Z]{2,} )?[A-Z][A-Z\d_-]+(?:\\(?![nrt](?:[A-Z]|\b))[\w.$-]*[\w$])+"
+        r"|[A-Za-z][\w-]*(?:\\(?![nrt])[A-Za-z][\w.$-]*[\w$])+)",
+    ),
+    # *.txt, data_*.csv
+    _compared("file", r"(?<![\w*.])[\w-]*\*\.[\w*]+(?:\.\w+)*"),
+    # C:\list.txt, \\server\list
+    _compared(
+        "file", r"(?<!\w)[A-Za-z]:\\[^\s<>\"]*\w|(?<![\w\\])\\\\[\w.$-]+(?:\\[\w.$-]*[\w$])+"
+    ),
     _compared("file", r"(?<![^\s\"'“„«»‘(])~?/\w[\w.-]*/[\w./-]*\w"),
     _compared("file", r"(?<=[\"'“„«»‘])~?/\w[\w.-]*(?![\w/])"),
     # ../list, a/list.txt; but not and/or
@@ -148,10 +166,10 @@ PATTERNS = [
     ),
     _compared(
         "name",
-        r"(?<![^\W_])(?![A-Z][a-z]*_[a-z]+\b)_*[A-Za-z]"
+        r"(?<!\w)(?![A-Z][a-z]*_[a-z]+\b)_*[A-Za-z]"
         r"(?:[A-Za-z\d]+_[^\W_]|[A-Za-z\d]*_[^\W_]+_)\w+",
     ),
     _compared("emoji", "[\U0001f000-\U0001faff\u2600-\u27bf]", kept=None),
 ]
 # Takes the next value of a program, so their order stays; %(name)s, %1$s and {0} may move.
-NEXT_VALUE = re.compile(r"%[-+#0]*[\d*]*(?:\.\d+)?[hlqjzt]*[diouxXeEfFgGcrsp@]|\{(?::[^\s{}]*)?\}")
+NEXT_VALUE = re.compile(rf"%{CONVERSION}|\{{(?::[^\s{{}}]*)?\}}")

@@ -59,6 +59,13 @@ from tests.texts.fakes import kind_of
         ("+49 30 1234567 or (555) 123-4567.", ["number +49 30 1234567", "number (555) 123-4567"]),
         ("AB7, v4l2: 12b", ["item AB7", "item v4l2", "item 12b"]),
         ("at a.b2next.com.", ["item a.b2next.com"]),
+        (":name, $NAME$ and __NAME__", ["item :name", "item $NAME$", "item __NAME__"]),
+        ("[[name]] {{{name}}} !link", ["item [[name]]", "item {{{name}}}", "item !link"]),
+        ("Note: it is 3 p.m. :-) Go! Now", []),
+        ("%3$'d of %n", ["item %3$'d", "item %n"]),
+        ("*.txt, H&M and C++", ["item *.txt", "item H&M", "item C++"]),
+        ("CORP\\tom NT AUTHORITY\\SYSTEM", ["item CORP\\tom", "item NT AUTHORITY\\SYSTEM"]),
+        ("from -250 to 1 000", ["number -250", "number 1 000"]),
     ],
 )  # fmt: skip
 def test_signs(text: str, expected: list[str]) -> None:

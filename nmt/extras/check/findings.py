@@ -21,6 +21,7 @@ _TAG = re.compile(r"</?\w[^<>]*>")
 _PROBLEMS = {
     "missing": "{} is missing",
     "extra": "{} is not in the source",
+    "surplus": "{} is there more often than in the source",
     "misplaced": "{} closes a tag that is not open",
     "moved": "{} takes the value of another placeholder: the order differs",
 }

@@ -72,13 +72,17 @@ SHARED = {
 }
 SHARED_PATTERNS = (
     (tokenizers, "_INVISIBLE", "finditer"),
+    (differences, "_BELOW", "search"),
+    (differences, "_BRANCH", "finditer"),
     (differences, "_DIGITS", "finditer"),
+    (differences, "_FORMS", "search"),
     (differences, "_HALF_DAY", "search"),
-    (differences, "_MYRIADS", "search"),
+    (differences, "_MYRIADS", "finditer"),
+    (differences, "_NEGATIVE", "finditer"),
     (differences, "_NUMBER", "finditer"),
     (differences, "_ORDER", "finditer"),
-    (differences, "_POSITION", "finditer"),
     (differences, "_SEPARATOR", "finditer"),
+    (differences, "_UNNUMBERED", "fullmatch"),
     (differences, "_WITH_KEY", "fullmatch"),
 )
 # Nothing is loaded from elsewhere. `data:` are the runs inside the page, `blob:` is the worker.

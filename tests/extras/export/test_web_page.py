@@ -29,6 +29,7 @@ from nmt.texts.warnings import DESCRIPTIONS, ITEMS_CHANGED, SENTENCES_LOST, WORD
 from tests.conftest import Run
 from tests.extras.analysis.test_html import needs_chromium
 from tests.extras.serve.conftest import served  # noqa: F401
+from tests.texts.test_differences import CHANGED, KEPT
 
 DOG, KING = "The dog sees the tree.", "The king loves the river."
 LINES = [
@@ -204,14 +205,15 @@ def test_missing_items_are_those_of_nmt(browser: Browser) -> None:
         "items": [to_javascript(row.pattern.finditer) for row in PATTERNS if row.is_compared],
         "sentences": sentence_rules("en"),
     }
+    pairs = [*ITEMS, *KEPT, *CHANGED]
     with browser.new_page() as page:
         page.add_script_tag(content=constants())
         for name in ("sentences.js", "items.js"):
             page.add_script_tag(path=FOLDER / name)
         call = "([pairs, rules]) => pairs.map((pair) => lacksItems(...pair, rules))"
-        found = page.evaluate(call, [ITEMS, rules])
-    expected = [any(each.problem == "missing" for each in differences(*pair)) for pair in ITEMS]
-    assert found == expected
+        found = page.evaluate(call, [pairs, rules])
+    expected = [any(each.problem == "missing" for each in differences(*pair)) for pair in pairs]
+    assert [*zip(pairs, found, strict=True)] == [*zip(pairs, expected, strict=True)]
     assert {*found} == {True, False}
 
 
