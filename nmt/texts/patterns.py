@@ -135,11 +135,11 @@ PATTERNS = [
     # DOMAIN\Name, NT AUTHORITY\SYSTEM; but \n, \r and \t may be signs for the end of a line
     _compared(
         "name",
-        r"(?<![\w\\])(?:(?:[A-Z]{2,} )?[A-Z][A-Z\d_-]+(?:\\(?![nrt](?:[A-Z]|\b))[\w.$-]*[\w$])+"
+        r"(?<![\w\\-])(?:(?:[A-Z]{2,} )?[A-Z][A-Z\d_-]+(?:\\(?![nrt](?:[A-Z]|\b))[\w.$-]*[\w$])+"
         r"|[A-Za-z][\w-]*(?:\\(?![nrt])[A-Za-z][\w.$-]*[\w$])+)",
     ),
     # *.txt, data_*.csv
-    _compared("file", r"(?<![\w*.])[\w-]*\*\.[\w*]+(?:\.\w+)*"),
+    _compared("file", r"(?<![\w*.-])[\w-]*\*\.[\w*]+(?:\.\w+)*"),
     # C:\list.txt, \\server\list
     _compared(
         "file", r"(?<!\w)[A-Za-z]:\\[^\s<>\"]*\w|(?<![\w\\])\\\\[\w.$-]+(?:\\[\w.$-]*[\w$])+"

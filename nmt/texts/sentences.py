@@ -25,7 +25,8 @@ BEGINS = re.compile(
 _WITH_ORDINALS = "bs cs da de et eu fi fo hr hu is lb lv nb nn no pl sk sl sr tr"
 # The word before the end, the mark, closing marks, opening marks, the next word.
 END = re.compile(
-    rf"(?<![^\W_])([^\W_]*)([.!?…।॥؟۔።]+)([{_CLOSING}]*)\s+([{_OPENING}—–-]*\s?)(?=([^\W\d_]+))"
+    r"(?<![^\W_])([^\W_]+|(?<![.!?…।॥؟۔]))([.!?…।॥؟۔]+)"
+    rf"([{_CLOSING}]*)\s+([{_OPENING}—–-]*\s?)(?=([^\W\d_]+))"
 )
 # No space follows: "I love you.I miss you." and "Hello!Hi!", but neither "Mr.Smith" nor "ASP.NET".
 _LOWER, _UPPER = "a-zß-ÿα-ώа-я", "A-ZÀ-ÞΑ-ΩА-Я"
@@ -33,10 +34,12 @@ TIGHT_END = re.compile(
     rf"(?:\b[{_LOWER}]{{2,}}\.|\w[!?])(?=[{_UPPER}](?:[{_LOWER}]+|(?<=I))(?![\w@./=-]))"
 )
 LIST_NUMBER = re.compile(r"(?<!\S)(\d+)[.)]\s+(?=\w)")
-WIDE_END = re.compile(rf"[{_WIDE}]+[」』）{_CLOSING}]*(?=\s*\w|\s*[「『（])(?!と|って)")
-LINE_FEED = re.compile(r"[^\S\n\t]*(?:\n([^\S\n]*\n)?|(?!^)(\t))\s*(?=\S)")
+WIDE_END = re.compile(
+    rf"(?<![{_WIDE}])[{_WIDE}]+[」』）{_CLOSING}]*(?=\s*\w|\s*[「『（])(?!と|って)"
+)
+LINE_FEED = re.compile(r"(?<!\s)[^\S\n\t]*(?:\n([^\S\n]*\n)?|(?!^)(\t))\s*(?=\S)")
 _SPACES = re.compile(r"\s*")
-_MARKS = re.compile(rf"[{END_MARKS}]+(?=[{_CLOSING}」』）]*(?:\s|$))|[{_WIDE}]+")
+_MARKS = re.compile(rf"(?<![{END_MARKS}])[{END_MARKS}]+(?=[{_CLOSING}」』）]*(?:\s|$))|[{_WIDE}]+")
 
 
 def split_sentences(text: str, language: str) -> list[tuple[int, int]]:

@@ -15,7 +15,7 @@ from nmt.texts.marked import Marked
 from nmt.texts.sentences import split_sentences, writes_spaces
 
 MAX_WEIGHTS = 1 << 22  # of the attention of a text: 16 MB
-_SEPARATOR = re.compile(r"\s+[•·|/]\s+")  # of elements
+_SEPARATOR = re.compile(r"(?<!\s)\s+[•·|/]\s+")  # of elements
 
 
 class TranslatedText(NamedTuple):
