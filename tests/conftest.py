@@ -25,6 +25,7 @@ os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 import pytest
 import spacy
 from hypothesis import settings
+from matplotlib.figure import Figure
 
 from nmt import cli
 from tests import toy
@@ -155,8 +156,7 @@ def in_one_process(
         words, cwd=folder, env=os.environ | environment, capture_output=True, text=True, check=False
     )
     assert ended.returncode == 0, ended.stderr
-    texts: list[str] = json.loads(ended.stdout)
-    return texts
+    return [*json.loads(ended.stdout)]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -165,7 +165,9 @@ def quick_pictures() -> Iterator[None]:
     processes of their own draw, and so does tests/report.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("matplotlib.figure.Figure.savefig", lambda _, file, **__: file.write(PIXEL))
+        patch.setattr(Figure, "savefig", lambda _, file, **__: file.write(PIXEL))
+        for name in ("curves", "heatmap"):
+            patch.setattr(f"nmt.report.{name}._figure", lambda *_: Figure())
         yield
 
 

@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 
 from nmt.plugins import extras
-from tests.conftest import in_one_process
+from tests.conftest import ROOT, in_one_process
 from tests.test_cli import write_config
 
-ROOT = Path(__file__).resolve().parent.parent
 CORE = [path for path in ROOT.glob("nmt/**/*.py") if "extras" not in path.parts]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OTHER_EXTRAS = {"dev", "docs"}

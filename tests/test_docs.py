@@ -245,26 +245,18 @@ LOADED = re.compile(
 )
 
 
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The pages and styles, built strictly: a missing page or anchor is an error."""
+@pytest.mark.slow
+def test_pages_are_complete_and_load_nothing_from_the_network(tmp_path: Path) -> None:
+    """They are built strictly: a missing page or anchor is an error. Equations are MathML, an
+    option stays on one line, and a linked configuration has a page.
+    """
     pytest.importorskip("mkdocs", reason="needs pip install -e '.[docs]'")
-    folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-f", ".mkdocs.yml"]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    subprocess.run([*command, "-d", str(folder)], cwd=ROOT, env=environment, check=True)
-    files = [path for path in folder.rglob("*") if path.suffix in (".html", ".css")]
-    return {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in files}
-
-
-@pytest.mark.slow
-def test_pages_load_nothing_from_the_network(pages: dict[str, str]) -> None:
+    subprocess.run([*command, "-d", str(tmp_path)], cwd=ROOT, env=environment, check=True)
+    files = [path for path in tmp_path.rglob("*") if path.suffix in (".html", ".css")]
+    pages = {path.relative_to(tmp_path).as_posix(): path.read_text("utf-8") for path in files}
     assert [name for name, text in pages.items() if LOADED.search(text)] == []
-
-
-@pytest.mark.slow
-def test_pages_are_complete(pages: dict[str, str]) -> None:
-    """Equations are MathML, an option stays on one line, and a linked configuration has a page."""
     equations = pages["models.html"]
     assert equations.count("<math") > 50
     assert not re.search(r"arithmatex|\$\$|\\(?:frac|sum|mathrm|top)\b", equations)

@@ -118,14 +118,6 @@ def state(folder: Path) -> tuple[list[str], str]:
     return names(folder), (folder / "data" / "file").read_text()
 
 
-def test_a_folder_replaces_the_old_one_when_it_is_complete(tmp_path: Path) -> None:
-    make(tmp_path / "data", "old")
-    with replacing_folder(tmp_path / "data") as building:
-        (building / "file").write_text("new")
-        assert (tmp_path / "data" / "file").read_text() == "old"
-    assert state(tmp_path) == (["data"], "new")
-
-
 @pytest.mark.parametrize("fill", [replacing_folder, new_folder])
 def test_ctrl_c_just_after_the_temporary_folder_was_made(
     tmp_path: Path,
@@ -200,17 +192,6 @@ def test_ctrl_c_waits_until_the_old_folder_is_deleted(
     monkeypatch.setattr(shutil, "rmtree", interrupt_twice)
     with pytest.raises(KeyboardInterrupt):
         make(tmp_path / "data", "new")
-    assert state(tmp_path) == (["data"], "new")
-
-
-def test_an_old_folder_that_cannot_be_deleted_is_deleted_by_the_next_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make(tmp_path / "data", "old")
-    with monkeypatch.context() as patch:  # as on a disk that has become read-only
-        patch.setattr(shutil, "rmtree", lambda *_, **__: None)
-        make(tmp_path / "data", "new")
-    recover_folder(tmp_path / "data")
     assert state(tmp_path) == (["data"], "new")
 
 

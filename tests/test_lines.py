@@ -32,6 +32,8 @@ LINES = [str(number**7).encode() for number in range(12_000)]
         (b"a\n\n", [b"a", b""]),
         (b"\n", [b""]),
         ("\ufeffa\nb".encode(), [b"a", b"b"]),
+        ("\ufeffa\r\n\r\nb\u2028c\n".encode(), [b"a", b"", "b\u2028c".encode()]),
+        (b"PKWs sind teuer.\n", [b"PKWs sind teuer."]),  # begins as the name of a format
         (b"a\x0bb\x0cc\xc2\x85d\re\n", [b"a\x0bb\x0cc\xc2\x85d\re"]),
         (b"12345678\n123\n" * 3, [b"12345678", b"123"] * 3),
         (b"1234567890\n" * 2 + b"x", [b"1234567890"] * 2 + [b"x"]),
@@ -65,14 +67,6 @@ def assert_refused(path: Path, message: str, member: str | None = None) -> None:
         list(read_raw_lines(path, member))
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)
-
-
-def test_text_lines_are_those_of_utf8(tmp_path: Path) -> None:
-    path = plain(tmp_path / "text", b"\xef\xbb\xbfa\r\n\nSch\xf6n\n")
-    lines = read_text_lines(path)
-    assert [next(lines), next(lines)] == ["a", ""]
-    with pytest.raises(DataError, match=r"text, line 3: not UTF-8 \(invalid start byte at byte 4"):
-        next(lines)
 
 
 def test_the_member_of_a_zip_may_be_named(tmp_path: Path) -> None:
@@ -147,11 +141,6 @@ def test_what_is_not_unpacked_is_called_packed(tmp_path: Path, pack: Packer) -> 
         list(stream_lines(file, "x"))
 
 
-def test_a_text_may_begin_as_the_name_of_a_format(tmp_path: Path) -> None:
-    path = plain(tmp_path / "deu.txt", b"PKWs sind teuer.\n")
-    assert read_lines(path) == [*read_text_lines(path)] == ["PKWs sind teuer."]
-
-
 @pytest.mark.parametrize("pack", [pack for pack in PACKERS if pack is not zipped])
 def test_compressed_files_may_be_joined(tmp_path: Path, pack: Packer) -> None:
     content = pack(tmp_path / "a", b"\n".join(LINES) + b"\n").read_bytes()
@@ -196,24 +185,10 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert_refused(path, message)
 
 
-@pytest.mark.parametrize(
-    ("content", "lines"),
-    [
-        (b"", []),
-        (b"\n", [""]),
-        (b"a\nb", ["a", "b"]),
-        (b"a\nb\n", ["a", "b"]),
-        (b"\xef\xbb\xbfa\r\n\r\nb", ["a", "", "b"]),
-        ("a\u2028b\n".encode(), ["a\u2028b"]),
-    ],
-)
-def test_lines_end_with_line_feeds_only(tmp_path: Path, content: bytes, lines: list[str]) -> None:
-    assert read_lines(plain(tmp_path / "file", content)) == lines
-
-
 def test_written_lines_are_utf8_with_line_feeds_only(tmp_path: Path) -> None:
     write_lines(tmp_path / "file", ["Grüß Gott!", "", "a\u2028b"])
     assert (tmp_path / "file").read_bytes() == "Grüß Gott!\n\na\u2028b\n".encode()
+    assert read_lines(plain(tmp_path / "empty", b"")) == []
 
 
 @pytest.mark.parametrize(

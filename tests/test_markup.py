@@ -175,7 +175,6 @@ def test_a_notebook(run: Path, check: Callable[[str], Page], tmp_path: Path) -> 
 
 
 def test_the_page_of_the_server(run: Path, check: Callable[[str], Page]) -> None:
-    pytest.importorskip("fastapi", reason="needs nmt[serve]")
     from nmt.extras.serve.command import load_runs
     from tests.extras.serve.conftest import serving
 

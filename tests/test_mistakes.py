@@ -19,6 +19,7 @@ from nmt.commands import train as train_command
 from nmt.config.load import load_config
 from nmt.data.workers import Workers
 from tests.conftest import ROOT, Run
+from tests.toy import replace
 
 CONFIG = """\
 name: toy
@@ -94,12 +95,6 @@ def cut(path: str) -> None:
     """Only the first half of a file, as of a copy that was interrupted."""
     content = Path(path).read_bytes()
     Path(path).write_bytes(content[: len(content) // 2])
-
-
-def replace(path: str, old: str, new: str) -> None:
-    text = Path(path).read_text(encoding="utf-8")
-    assert old in text
-    Path(path).write_text(text.replace(old, new), encoding="utf-8")
 
 
 def both(first: Edit, second: Edit) -> Edit:
@@ -271,18 +266,18 @@ DATA = [
     case(
         "de.txt has 199 lines, but en.txt has more: aligned",
         LINES,
-        edit=lambda: replace("de.txt", ROWS[0][1] + "\n", ""),
+        edit=lambda: replace(Path("de.txt"), ROWS[0][1] + "\n", ""),
     ),
     case(
         "en.txt has 199 lines, but de.txt has more: aligned",
         LINES,
-        edit=lambda: replace("en.txt", ROWS[0][0] + "\n", ""),
+        edit=lambda: replace(Path("en.txt"), ROWS[0][0] + "\n", ""),
     ),
     case(
         "the pairs are shifted: most sources belong to the target line above (lines 1 to 200)",
         LINES,
         edit=lambda: replace(
-            "de.txt",
+            Path("de.txt"),
             "".join(row[1] + "\n" for row in ROWS),
             "".join(row[1] + "\n" for row in ROWS[1:] + ROWS[:1]),
         ),
@@ -345,6 +340,12 @@ DATA = [
         "tokenizer.lowercase=true",
     ),
     case("nothing: no prepared data here", "vocabulary.like=nothing"),
+    case(
+        "vocabulary.like: prepared was prepared with tokenizer.kind characters, but this "
+        "configuration has words",
+        "vocabulary.like=prepared",
+        "tokenizer.kind=words",
+    ),
 ]
 
 
@@ -446,6 +447,10 @@ TRAINING = [
         "--set",
         "model.embedding_size=9",
     ),
+    case(
+        "seed: was 1, is 2",
+        *["-o", "runs/toy", "--resume", "--set", "model.dropout=0.5", "--set", "seed=2"],
+    ),
     case("c.yaml: is a file; name a folder with -o", "-o", "c.yaml"),
     case(
         "--set training.epochs: write key=value, for example --set training.epochs=3",
@@ -501,17 +506,17 @@ RUN = [
     ),
     case(
         "does not fit the configuration",
-        edit=lambda: replace("runs/toy/config.yaml", "hidden_size: 8", "hidden_size: 9"),
+        edit=lambda: replace(Path("runs/toy/config.yaml"), "hidden_size: 8", "hidden_size: 9"),
     ),
     case(
         "model.bridges: unknown key; did you mean model.br",
-        edit=lambda: replace("runs/toy/config.yaml", "bridge:", "bridges:"),
+        edit=lambda: replace(Path("runs/toy/config.yaml"), "bridge:", "bridges:"),
     ),
     case(
         "runs/toy: made by a newer nmt (format 99, this version reads 1); update nmt\n",
         edit=both(
             lambda: replace(
-                "runs/toy/manifest.json", '"format_version": 1', '"format_version": 99'
+                Path("runs/toy/manifest.json"), '"format_version": 1', '"format_version": 99'
             ),
             lambda: Path("runs/toy/config.yaml").write_text("something: new\n"),
         ),
@@ -544,6 +549,26 @@ RUN = [
 def test_run(nmt: Run, project: None, edit: Edit, words: tuple[str, ...], text: str) -> None:
     edit()
     nmt.refuses(text, "translate", *words, stdin=b"Hello.\n")
+
+
+@pytest.mark.parametrize(
+    ("extra", "library", "words"),
+    [
+        ("analysis", "sacremoses", "analyze runs/toy --moses de"),
+        ("export", "onnxruntime", "export"),
+        ("serve", "uvicorn", "serve"),
+        ("share", "huggingface_hub", "share pull me/toy"),
+    ],
+)
+def test_a_missing_library(
+    nmt: Run, project: None, monkeypatch: pytest.MonkeyPatch, extra: str, library: str, words: str
+) -> None:
+    for name in [name for name in sys.modules if name.startswith(f"nmt.extras.{extra}.")]:
+        monkeypatch.delattr(name)
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, library, None)
+    text = f"nmt: needs {library}, which is not installed: `pip install 'nmt["
+    nmt.refuses(text, *words.split())
 
 
 def test_correct_data_with_a_byte_order_mark_is_prepared_without_a_warning(

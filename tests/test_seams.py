@@ -1,6 +1,7 @@
-"""The seams are true: one part of each kind, from outside of the package, in the four commands."""
+"""The seams are true: parts from outside of the package in the four commands. A score and a format
+are added by `test_add_parts_of_your_own`.
+"""
 
-import json
 import os
 import subprocess
 import sys
@@ -10,15 +11,15 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.conftest import in_one_process
-from tests.toy import sentence_pairs
+from nmt.run.journal import Journal
+from tests.conftest import ROOT, in_one_process
+from tests.toy import sentence_pairs, write_table
 
-ROOT = Path(__file__).resolve().parent.parent
 OUTSIDE = ROOT / "tests" / "outside"
 CONFIG: dict[str, Any] = {
     "name": "outside",
     "data": {
-        "source": {"format": "stanzas", "files": {"en": "text.en", "de": "text.de"}},
+        "source": {"format": "manythings", "path": "pairs.tsv"},
         "split": {"dev": 20, "test": 20},
         "workers": 1,
     },
@@ -26,19 +27,24 @@ CONFIG: dict[str, Any] = {
     "model": {
         "embedding_size": 16,
         "encoder": {"cell": "minimal", "hidden_size": 16, "bidirectional": False},
-        "attention": {"score": "cosine"},
         "decoder": {"kind": "late", "cell": "minimal", "hidden_size": 16},
     },
-    "training": {"max_steps": 20, "validate_every": 10, "metric": "length", "sharpness_loss": 0.1},
+    "training": {
+        "max_steps": 20,
+        "validate_every": 10,
+        "validation_pairs": 4,
+        "final_pairs": 4,
+        "metric": "length",
+        "sharpness_loss": 0.1,
+    },
+    "decoding": {"max_length_ratio": 0.5},
 }
 
 
 @pytest.mark.slow
 def test_the_parts_take_part_in_all_commands(tmp_path: Path) -> None:
-    """Format, tokenizer and model; metric and loss term; ranker; command."""
-    for name, side in (("en", 0), ("de", 1)):
-        text = "".join(f"{pair[side]}\n" for pair in sentence_pairs())
-        (tmp_path / f"text.{name}").write_text(text, encoding="utf-8")
+    """Tokenizer and model; metric and loss term; ranker; command."""
+    write_table(tmp_path / "pairs.tsv", sentence_pairs())
     (tmp_path / "outside.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
     sentence = "The dog sees the river."
     commands = [
@@ -52,8 +58,7 @@ def test_the_parts_take_part_in_all_commands(tmp_path: Path) -> None:
         commands, tmp_path, NMT_EXTRAS="my_extra", PYTHONPATH=paths
     )
     run = tmp_path / "runs" / "outside"
-    lines = (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()
-    events = [json.loads(line) for line in lines]
+    events = Journal(run / "journal.jsonl").read()
     (first, second) = [event for event in events if event["event"] == "validation"]
     assert {"bleu", "chrf", "length"} <= {*first, *second}
     config = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))

@@ -18,6 +18,7 @@ from nmt import cli
 from tests import toy
 from tests.conftest import Run
 from tests.extras.share.hub import TOKEN, running_hub
+from tests.toy import replace
 
 Edit = Callable[[Path], object]
 SENTENCE = "The dog sees the tree."
@@ -38,12 +39,6 @@ def run(trained: Path, tmp_path: Path) -> Path:
 
 def checkpoint(run: Path) -> Path:
     return run / "checkpoints" / "step-00000001"
-
-
-def replace(path: Path, old: str, new: str) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new), encoding="utf-8")
 
 
 def link(path: Path, target: str) -> None:

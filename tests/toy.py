@@ -67,6 +67,18 @@ def write_table(path: Path, pairs: list[tuple[str, str]]) -> Path:
     return path
 
 
+def write(path: Path, *lines: str) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def replace(path: Path, old: str, new: str) -> None:
+    """Edit a file."""
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
 def configure(table: Path, **sections: Any) -> Config:
     data = {
         "source": {"format": "manythings", "path": str(table)},

@@ -28,38 +28,26 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import huggingface_hub
-import markdown_it
-import matplotlib.pyplot
-import onnxruntime.quantization
-import sacrebleu
-import sentencepiece
-import sentencex
-import spacy
-import torch.onnx
-import torch.optim.swa_utils
-import torch.utils.tensorboard
-import uvicorn.lifespan.on
+import torch
 
 import nmt.commands
-import nmt.extras.serve.app
 from nmt import cli
 from nmt.extras.export.translate import Translator
 
 LIBRARIES = (
-    huggingface_hub,
-    markdown_it,
-    matplotlib.pyplot,
-    onnxruntime.quantization,
-    sacrebleu,
-    sentencepiece,
-    sentencex,
-    spacy,
-    torch.onnx,
-    torch.optim.swa_utils,
-    torch.utils.tensorboard,
-    uvicorn.lifespan.on,
-    nmt.extras.serve.app,
+    "huggingface_hub",
+    "markdown_it",
+    "matplotlib.pyplot",
+    "onnxruntime.quantization",
+    "sacrebleu",
+    "sentencepiece",
+    "sentencex",
+    "spacy",
+    "torch.onnx",
+    "torch.optim.swa_utils",
+    "torch.utils.tensorboard",
+    "uvicorn.lifespan.on",
+    "nmt.extras.serve.app",
 )
 PACKAGE = str(Path(nmt.commands.__file__ or "").parent.parent)
 WRITING = {
@@ -201,8 +189,9 @@ def check_watch() -> None:
 
 def main() -> None:
     commands: list[tuple[str, list[str]]] = json.loads(sys.argv[1])
-    for module in pkgutil.iter_modules(nmt.commands.__path__, "nmt.commands."):
-        importlib.import_module(module.name)
+    modules = pkgutil.iter_modules(nmt.commands.__path__, "nmt.commands.")
+    for name in (*LIBRARIES, *(module.name for module in modules)):
+        importlib.import_module(name)
     check_watch()
     for allowed, words in commands:
         allow(allowed)
@@ -212,5 +201,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    assert LIBRARIES
     main()

@@ -99,10 +99,3 @@ def test_other_vocabularies_and_tokens_are_refused(folder: Path, tmp_path: Path)
     (changed / CHECKSUMS_FILE).unlink()
     with pytest.raises(CheckpointError, match="its target vocabulary differs from that of"):
         nmt.load(a, changed)
-
-
-def test_decoding_can_be_overridden(folder: Path) -> None:
-    overrides = ["decoding.beam=7", "decoding.length_penalty=0.8", "decoding.length_formula=wu"]
-    options = nmt.load(folder / "a", overrides=overrides).options
-    assert (options.beam, options.length_penalty, options.length_formula) == (7, 0.8, "wu")
-    assert load_translator(folder / "a", overrides=["decoding.beam=9"]).options.beam == 9

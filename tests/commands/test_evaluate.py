@@ -14,7 +14,9 @@ import nmt as package
 from nmt.data.corpus import read_sentences
 from nmt.evaluation.scores import METRICS
 from nmt.files import read_json, write_json
+from nmt.run.journal import Journal
 from tests.conftest import Result, Run
+from tests.toy import write
 
 PACKAGE = Path(package.__file__).parent
 
@@ -23,11 +25,6 @@ def read(result: Result) -> dict[str, Any]:
     assert result.status == 0, result.err
     value: dict[str, Any] = json.loads(result.out)
     return value
-
-
-def write(path: Path, *lines: str) -> Path:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return path
 
 
 def test_all_metrics_by_default_each_with_signature_and_interval(nmt: Run, run: Path) -> None:
@@ -47,10 +44,7 @@ def test_all_metrics_by_default_each_with_signature_and_interval(nmt: Run, run: 
 
 
 def test_the_loss_is_that_of_validation(nmt: Run, run: Path) -> None:
-    journal = [
-        json.loads(line)
-        for line in (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()
-    ]
+    journal = Journal(run / "journal.jsonl").read()
     validated = next(line["loss"] for line in journal if line["event"] == "validation")
     assert read(nmt("evaluate", run, "--split", "dev", "--json"))["loss"] == pytest.approx(
         validated, rel=1e-5
@@ -58,8 +52,7 @@ def test_the_loss_is_that_of_validation(nmt: Run, run: Path) -> None:
 
 
 def history(run: Path) -> list[dict[str, Any]]:
-    lines = (run / "evaluation" / "history.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
+    return Journal(run / "evaluation" / "history.jsonl").read()
 
 
 def test_the_kept_results_have_their_provenance(nmt: Run, run: Path, folder: Path) -> None:
@@ -161,18 +154,6 @@ def test_results_with_other_decoding_options_are_kept_apart(nmt: Run, run: Path)
     assert ", beam 5, decoding.length_penalty=0.3\n" in table
 
 
-def test_a_run_on_other_text_with_several_references(nmt: Run, run: Path, tmp_path: Path) -> None:
-    sources = write(tmp_path / "news.en", "The dog sees the tree.", "The man knows the king.")
-    references = write(tmp_path / "news.de", "Der Hund sieht ihn.", "Der Mann kennt ihn.")
-    words = ["--sources", sources, "--references", references, references]
-    value = read(nmt("evaluate", run, *words, "--json"))
-    assert value["sentences"] == 2
-    assert value["split"] is None
-    assert "nrefs:2" in value["scores"][0]["signature"]
-    (kept,) = (run / "evaluation").glob("news-*.json")
-    assert value["text_sha256"].startswith(kept.name.split("-")[1])
-
-
 def test_tokenized_scores_stand_apart_and_are_marked(nmt: Run, run: Path, tmp_path: Path) -> None:
     value = read(nmt("evaluate", run, "--tokenized", "--lowercase", "--json"))
     tokenized, _ = value["tokenized_scores"]
@@ -212,7 +193,9 @@ def test_files_after_the_first_reference_are_references_and_folders_are_runs(
     for words in ([run, "--references", one, two], ["--references", one, two, run]):
         value = read(nmt("evaluate", "--sources", sources, *words, "--metric", "BLEU", "--json"))
         assert "nrefs:2" in value["scores"][0]["signature"]
-        assert value["run"] == str(run)
+        assert (value["run"], value["sentences"], value["split"]) == (str(run), 1, None)
+    (kept,) = (run / "evaluation").glob("s-*.json")
+    assert value["text_sha256"].startswith(kept.name.split("-")[1])
     hypotheses = write(tmp_path / "h", "Der Hund.")
     for words in (["--references", one, two], ["--references", one, "--references", two]):
         value = read(nmt("evaluate", "--hypotheses", hypotheses, *words, "--json"))

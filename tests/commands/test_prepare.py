@@ -71,16 +71,6 @@ def test_everything_is_there_and_fits_together(tmp_path: Path, table: Path, kind
     assert set(contents(folder)) <= PREPARED_FILES
 
 
-def test_the_report_says_that_the_splits_share_no_sentence(toy: Toy) -> None:
-    """tests/data/test_splitting.py has the property, whatever the order of the pairs."""
-    zero = {"src": 0, "tgt": 0}
-    overlap = {"train-dev": zero, "train-test": zero, "dev-test": zero}
-    assert toy[1]["overlap"] == overlap
-    # Every source of this table stands there twice, so a random split puts most twins of test into
-    # train.
-    assert 0.6 < toy[1]["naive_leak"] < 1
-
-
 def test_every_pair_is_accounted_for(tmp_path: Path, table: Path) -> None:
     with table.open("ab") as file:
         file.write(
@@ -227,6 +217,11 @@ def test_dev_and_test_files_are_used_whole_and_their_overlap_is_reported(tmp_pat
 
 
 def test_the_summary_is_a_short_table(toy: Toy) -> None:
+    zero = {"src": 0, "tgt": 0}  # tests/data/test_splitting.py has the property
+    assert toy[1]["overlap"] == {"train-dev": zero, "train-test": zero, "dev-test": zero}
+    # Every source of this table stands there twice, so a random split puts most twins of test into
+    # train.
+    assert 0.6 < toy[1]["naive_leak"] < 1
     text = prepare.summary(toy[1])
     assert len(text.splitlines()) < 25
     assert max(map(len, text.splitlines())) < 132

@@ -22,6 +22,7 @@ from nmt.decoding.translation import Translation
 from nmt.lines import CONVERT
 from nmt.run import load
 from tests.conftest import Run
+from tests.toy import write
 
 BAD = b"Sch\xf6n\n"
 DOG, KING = "The dog sees the tree.", "The king hears the river."
@@ -30,11 +31,6 @@ DOG, KING = "The dog sees the tree.", "The king hears the river."
 @pytest.fixture
 def trained(folder: Path) -> Path:
     return folder / "run"
-
-
-def write(path: Path, *lines: str) -> Path:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return path
 
 
 def test_json(nmt: Run, trained: Path) -> None:

@@ -21,8 +21,6 @@ from nmt.data.batches import (
     build_batch,
     cut_batches,
     divide_epoch,
-    divide_epochs,
-    pad_with_eos,
     plan_batches,
     read_batches,
     shard,
@@ -115,12 +113,6 @@ def test_tensors() -> None:
     assert batch.src.dtype == torch.int64
 
 
-def test_an_empty_sentence_is_its_end() -> None:
-    src, src_lengths = pad_with_eos([[]])
-    assert src.tolist() == [[EOS]]
-    assert src_lengths.tolist() == [1]
-
-
 def test_soft_targets_stay_with_their_tokens() -> None:
     """The first word of the soft targets of each token is here the token itself."""
     sentences = [[5, 6], [7], [8, 9, 10], []]
@@ -209,16 +201,6 @@ def test_every_part_has_the_sources_in_their_shares() -> None:
     assert len(shares) == 20
     assert 0.07 < min(shares) < max(shares) < 0.13
     assert RANGE_PAIRS * 1000 < PART_PAIRS
-
-
-def test_epochs_continue_at_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "PART_PAIRS", 30)
-    monkeypatch.setattr(batches, "RANGE_PAIRS", 5)
-    whole = [*divide_epochs(100, range(3), seed=1)]
-    assert [(part.epoch, part.index) for part in whole] == [
-        (epoch, index) for epoch in range(3) for index in range(4)
-    ]
-    assert ranges([*divide_epochs(100, range(1, 3), seed=1, first_part=2)]) == ranges(whole[6:])
 
 
 def test_a_part_of_a_corpus_reads_its_pairs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,16 +67,6 @@ def test_another_preparation_is_refused_and_the_difference_named(folder: Path, t
     assert load_manifest(folder)["counts"]["read"] == 587
 
 
-def test_the_old_one_stays_when_the_new_one_fails(folder: Path, table: Path) -> None:
-    before = contents(folder)
-    with pytest.raises(DataError, match="only 588"):
-        prepare.run(
-            configure(table, data={"split": {"dev": 400, "test": 400}}), folder, overwrite=True
-        )
-    assert contents(folder) == before
-    assert sorted(path.name for path in folder.parent.iterdir()) == ["deu.txt", "toy"]
-
-
 def test_a_folder_with_other_files_is_never_touched(
     tmp_path: Path, folder: Path, table: Path
 ) -> None:

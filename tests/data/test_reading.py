@@ -1,7 +1,7 @@
 """nmt.data.reading: each row is counted, and kept or dropped for a reason."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from nmt.data.tables import Dialect
 from nmt.data.workers import Workers, start_workers
 from nmt.errors import DataError, NmtWarning
 from nmt.text import tokenizers
+from tests.data.packing import plain
 
 TABS = Dialect("\t", is_quoted=False, n_columns=2)
 RULES = CleaningConfig(max_characters=40, max_length_ratio=3)
@@ -67,27 +68,21 @@ def workers() -> Iterator[Workers]:
         yield started
 
 
-class Reader:
-    """Read a table of two columns from bytes."""
-
-    def __init__(self, folder: Path, workers: Workers) -> None:
-        self.path, self.workers = folder / "table.tsv", workers
-        self.steps: list[int] = []
-
-    def __call__(
-        self, content: bytes, rules: CleaningConfig | None = RULES, **options: Any
-    ) -> tuple[Pairs, Tally]:
-        self.path.write_bytes(content)
-        source = TableSource(self.path, None, 0, 1, TABS, 2)
-        output = Pairs(self.path.with_name("out.tsv"))
-        return output, read_pairs(
-            [source], rules, self.workers, output, self.steps.append, **options
-        )
+Reader = Callable[..., tuple[Pairs, Tally]]
 
 
 @pytest.fixture
 def read(tmp_path: Path, workers: Workers) -> Reader:
-    return Reader(tmp_path, workers)
+    """Reads a table of two columns from bytes."""
+
+    def read_table(
+        content: bytes, advance: Callable[[int], object] = bool, **options: Any
+    ) -> tuple[Pairs, Tally]:
+        path, output = plain(tmp_path / "table.tsv", content), Pairs(tmp_path / "out.tsv")
+        source = TableSource(path, None, 0, 1, TABS, 2)
+        return output, read_pairs([source], RULES, workers, output, advance, **options)
+
+    return read_table
 
 
 def test_pairs_are_cleaned_and_every_repair_is_counted(read: Reader) -> None:
@@ -117,10 +112,11 @@ def test_line_numbers_are_right_across_chunks_and_only_the_first_are_listed(
     read: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "CHUNK_ROWS", 3)
-    _, tally = read(b"Hi.\tHallo!\nbad\n" * 20)
+    steps: list[int] = []
+    _, tally = read(b"Hi.\tHallo!\nbad\n" * 20, steps.append)
     assert tally.lines == {formats.TOO_FEW_COLUMNS: list(range(2, 22, 2))}
     assert tally.dropped[formats.TOO_FEW_COLUMNS] == 20
-    assert sum(read.steps) == read.path.stat().st_size
+    assert sum(steps) == len(b"Hi.\tHallo!\nbad\n") * 20
 
 
 def test_the_place_of_swapped_languages_is_named(

@@ -18,7 +18,6 @@ from nmt.data.splitting import (
     Numbers,
     assign_splits,
     connected_components,
-    count_shared,
     find_first,
     fingerprint,
     naive_leak,
@@ -58,16 +57,6 @@ def label_groups(pairs: list[tuple[int, int]]) -> list[set[tuple[int, int]]]:
     return [*groups.values()]
 
 
-def naive_components(pairs: list[tuple[int, int]]) -> set[frozenset[tuple[int, int]]]:
-    groups: list[set[tuple[int, int]]] = []
-    for pair in pairs:
-        linked = [
-            group for group in groups if any(pair[0] == src or pair[1] == tgt for src, tgt in group)
-        ]
-        groups = [group for group in groups if group not in linked] + [{pair}.union(*linked)]
-    return set(map(frozenset, groups))
-
-
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [
@@ -94,11 +83,6 @@ def test_sentences_count_as_the_same_by_letters_and_digits(
 
 def test_fingerprints_are_the_same_on_every_machine() -> None:
     assert fingerprint("Grüß Gott!").hex() == "75c9a22c1773c2bb"
-
-
-@given(LINKED)
-def test_components_are_chains_of_shared_sentences(pairs: list[tuple[int, int]]) -> None:
-    assert set(map(frozenset, label_groups(pairs))) == naive_components(pairs)
 
 
 def test_a_long_chain_is_one_component() -> None:
@@ -189,20 +173,6 @@ def test_first_occurrences_are_kept() -> None:
 
 def naive(pairs: list[tuple[int, int]], config: SplitConfig) -> float:
     return naive_leak(three(pairs)[0], three(pairs)[1:], config)
-
-
-def test_the_leak_of_a_naive_split() -> None:
-    assert naive([(index, index) for index in range(100)], SplitConfig(dev=10, test=10)) == 0
-    twins = [(index // 2, index) for index in range(1000)]
-    assert 0.7 < naive(twins, SplitConfig(dev=50, test=100)) < 1
-
-
-def test_shared_sentences_are_counted_once() -> None:
-    many, few = fingerprints(["a", "b", "c", "a", "d"]), fingerprints(["x", "a", "a", "d"])
-    assert count_shared(many, few) == 2
-    assert not any(
-        count_shared(*sets) for sets in ((many, few[:1]), (many, few[:0]), (few[:0], few))
-    )
 
 
 def test_work_in_blocks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

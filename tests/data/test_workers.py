@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nmt.data.workers import chunked, peak_memory, start_workers, worker_count
+from nmt.data.workers import peak_memory, start_workers, worker_count
 from nmt.errors import DataError
 
 
@@ -22,10 +22,6 @@ def double(number: int) -> int:
 
 def fail(number: int) -> int:
     raise DataError(f"number {number}")
-
-
-def test_items_come_in_chunks() -> None:
-    assert [*chunked(range(7), 3), *chunked([], 3)] == [[0, 1, 2], [3, 4, 5], [6]]
 
 
 def test_one_worker_per_core_by_default() -> None:

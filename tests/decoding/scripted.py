@@ -93,14 +93,6 @@ class Scripted(TranslationModel):
         return ids, log_probs.where(log_probs >= floor, float("-inf"))
 
 
-def straight_on(sentence: int, prefix: Sequence[int]) -> list[float]:
-    """Attends to position (prefix length), with a weight that encodes the prefix."""
-    return [
-        *[0.0] * len(prefix),
-        1.0 + sum(token * 10**place for place, token in enumerate(prefix)),
-    ]
-
-
 def scripted(
     table: Table,
     src_lengths: Sequence[int],

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config.schema import TokenizerConfig
-from nmt.decoding.alignment import align, token_to_word, word_weights
+from nmt.decoding.alignment import align, token_to_word
 from nmt.decoding.translation import Replacement, Translation
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
 
@@ -33,39 +33,51 @@ def translate(source: str, text: str, rows: list[list[float]], **fields: Any) ->
     return Translation(source, text, tuple(src), tuple(tgt), attention=attention, **fields)
 
 
-def test_punctuation_is_part_of_its_word() -> None:
-    rows = [
-        [0.8, 0.1, 0.1, 0.0],
-        [0.1, 0.7, 0.1, 0.1],
-        [0.0, 0.1, 0.8, 0.1],
-        [0.0, 0.1, 0.1, 0.8],
-    ]  # Er schläft . <eos>
-    translation = translate("He sleeps.", "Er schläft.", rows)
-    assert translation.tokens == ("Er", "schläft", "￭.")
-    assert align(translation, WORDS) == [(0, 0), (1, 1)]
-
-
-def test_a_word_that_attends_to_eos_is_not_aligned() -> None:
-    translation = translate(
-        "He sleeps", "Er schläft", [[0.3, 0.3, 0.4], [0.0, 0.9, 0.1], [0, 0, 1]]
-    )
-    assert align(translation, WORDS) == [(1, 1)]
-    assert align(translation, WORDS, threshold=0.3) == [(0, 0), (1, 0), (1, 1)]
-    assert align(translation, WORDS, threshold=0.95) == []
-
-
-def test_the_order_is_that_of_the_source() -> None:
-    translation = translate(
-        "now he sleeps",
-        "er schläft jetzt",
-        [[0, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 1]],
-    )
-    assert align(translation, WORDS) == [(0, 2), (1, 0), (2, 1)]
-
-
-def test_without_attention_there_is_no_alignment() -> None:
-    assert align(translate("He sleeps", "Er schläft", [[0, 0, 0]] * 3), WORDS) == []
-    assert align(Translation(" "), WORDS) == []
+@pytest.mark.parametrize(
+    ("source", "text", "rows", "threshold", "expected"),
+    [
+        # Punctuation is part of its word: Er schläft . <eos>
+        (
+            "He sleeps.",
+            "Er schläft.",
+            [[0.8, 0.1, 0.1, 0.0], [0.1, 0.7, 0.1, 0.1], [0.0, 0.1, 0.8, 0.1], [0, 0.1, 0.1, 0.8]],
+            None,
+            [(0, 0), (1, 1)],
+        ),
+        # A word that attends to <eos> is not aligned.
+        *(
+            (
+                "He sleeps",
+                "Er schläft",
+                [[0.3, 0.3, 0.4], [0.0, 0.9, 0.1], [0, 0, 1]],
+                threshold,
+                expected,
+            )
+            for threshold, expected in (
+                (None, [(1, 1)]),
+                (0.3, [(0, 0), (1, 0), (1, 1)]),
+                (0.95, []),
+            )
+        ),
+        # The order is that of the source.
+        (
+            "now he sleeps",
+            "er schläft jetzt",
+            [[0, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 1]],
+            None,
+            [(0, 2), (1, 0), (2, 1)],
+        ),
+        ("He sleeps", "Er schläft", [[0, 0, 0]] * 3, None, []),  # without attention
+    ],
+)
+def test_words_that_belong_together(
+    source: str,
+    text: str,
+    rows: list[list[float]],
+    threshold: float | None,
+    expected: list[tuple[int, int]],
+) -> None:
+    assert align(translate(source, text, rows), WORDS, threshold) == expected
 
 
 def test_words_are_counted_in_the_raw_source() -> None:
@@ -104,17 +116,6 @@ def test_a_word_that_was_left_out_does_not_shift_others() -> None:
         replaced=(Replacement(1, 1, "￭,", "copied"),),
     )
     assert align(joined, WORDS) == [(0, 0), (1, 1)]
-
-
-def test_the_weight_of_words_is_summed_over_the_source_and_the_mean_over_the_output() -> None:
-    attention = np.array(
-        [[0.5, 0.25, 0.125, 0.125], [0.0, 0.5, 0.5, 0.0], [0.25, 0.25, 0.25, 0.25]], np.float32
-    )
-    expected = [[0.625, 0.3125, 0.0625], [0.5, 0.25, 0.25]]
-    np.testing.assert_allclose(word_weights(attention, [0, 0, 1], [0, 0, 1]), expected)
-    np.testing.assert_allclose(
-        word_weights(attention, [0, -1, 1], [0, -1, 1]), [[0.5, 0.125, 0.125], [0.25, 0.25, 0.25]]
-    )
 
 
 @pytest.mark.parametrize("kind", ["words", "characters"])

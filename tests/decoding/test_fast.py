@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from nmt.config.parts import CELLS
 from nmt.config.schema import ModelConfig
 from nmt.data.batches import pad_with_eos
 from nmt.decoding import fast
@@ -20,15 +19,12 @@ from nmt.decoding.fast import (
     GateTable,
     Int8Linear,
     PackedLinear,
-    PackedStep,
     check_int8,
     for_search,
     round_rows,
 )
 from nmt.errors import ConfigError
-from nmt.model.recurrent import FusedLayer
 from nmt.model.seq2seq import Seq2Seq
-from tests.model import equations
 
 SECTIONS: list[dict[str, Any]] = [
     {},
@@ -166,38 +162,6 @@ def test_without_working_operators_products_are_ordinary(
     layer = PackedLinear.of(linear)
     assert layer.packed is None
     assert torch.equal(layer(inputs), linear(inputs))
-
-
-@pytest.mark.parametrize("cell", CELLS)
-@given(
-    inputs=st.integers(1, 5),
-    hidden=st.integers(1, 5),
-    n_embedding=st.integers(0, 5),
-    seed=st.integers(0, 99),
-)
-def test_a_step_is_that_of_the_layer(
-    cell: str, inputs: int, hidden: int, n_embedding: int, seed: int
-) -> None:
-    n_embedding = min(n_embedding, inputs)
-    torch.manual_seed(seed)
-    layer = CELLS[cell].load()(inputs, hidden).double()
-    assert isinstance(layer, FusedLayer)
-    for parameter in layer.parameters():
-        torch.nn.init.normal_(parameter)
-    x, h, c = (torch.randn(3, size, dtype=torch.double) for size in (inputs, hidden, hidden))
-    step = PackedStep(layer, PackedLinear.of, n_embedding)
-    read = x
-    if n_embedding:
-        words = GateTable(x[:, :n_embedding], layer)(torch.arange(3))
-        read = torch.cat([words, x[:, n_embedding:]], 1)
-    with torch.inference_mode():
-        following, after = step(read, (h, c if cell == "lstm" else None))
-    weights = {name: value.detach().numpy() for name, value in layer.named_parameters()}
-    expected, kept = equations.cell(cell, weights, x.numpy(), h.numpy(), c.numpy())
-    np.testing.assert_allclose(following, expected, atol=1e-12)
-    assert (after is None) == (cell != "lstm")
-    if after is not None:
-        np.testing.assert_allclose(after, kept, atol=1e-12)
 
 
 # --- 8-bit integers

@@ -19,7 +19,8 @@ from nmt.data.batches import pad_with_eos
 from nmt.decoding import search as search_module
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.fast import for_search
-from nmt.decoding.search import FORBIDDEN, search
+from nmt.decoding.hypothesis import hypothesis_score, upper_bound
+from nmt.decoding.search import search
 from nmt.errors import NonFiniteError
 from nmt.model.output import Adaptive, topk_log_probs
 from nmt.model.seq2seq import Seq2Seq
@@ -32,7 +33,6 @@ from tests.decoding.scripted import (
     random_looks,
     random_table,
     scripted,
-    straight_on,
 )
 
 
@@ -67,21 +67,6 @@ def test_a_hypothesis_is_truncated_at_the_maximum_length() -> None:
 def test_complete_hypotheses_rank_before_truncated_ones() -> None:
     ((found,),) = scripted(lambda *_: {A: 0.99, EOS: 0.01}, [1], DecodingConfig(beam=2))
     assert found.complete
-
-
-def test_attention_follows_the_back_pointers() -> None:
-    """The weights encode the prefix at each step: B is 5, A is 4."""
-    (found,) = scripted(
-        garden_path, [3], DecodingConfig(beam=5, length_penalty=0), 5, looks=straight_on
-    )
-    for hypothesis in found:
-        numbers = [
-            sum(token * 10**place for place, token in enumerate(hypothesis.ids[:t]))
-            for t in range(len(hypothesis.ids) + 1)
-        ]
-        np.testing.assert_array_equal(
-            hypothesis.attention, np.eye(len(numbers), 3) * (1.0 + np.array(numbers))[:, None]
-        )
 
 
 OPTIONS = st.fixed_dictionaries(
@@ -169,6 +154,28 @@ def test_a_sentence_leaves_when_its_n_best_list_is_final(
     ]
     for early, late in zip(stopped, whole, strict=True):
         assert [h.score for h in early] == pytest.approx([h.score for h in late], rel=1e-12)
+
+
+@given(
+    OPTIONS, st.integers(1, 6), st.lists(st.floats(-9, 0), min_size=1, max_size=8), st.integers(0)
+)
+def test_nothing_exceeds_the_bound(
+    values: dict[str, Any], length: int, steps: list[float], seed: int
+) -> None:
+    """After `length` tokens, up to 8 more may come: no continuation scores above the bound."""
+    options, log_prob, max_length = DecodingConfig(**values), -1.7, length + 8
+    limit = float(upper_bound(torch.tensor([log_prob]), torch.tensor([float(max_length)]), options))
+    sums = np.random.default_rng(seed).dirichlet([0.3] * 5, length + len(steps)).sum(0)
+    score = hypothesis_score(log_prob + sum(steps), length + len(steps), sums, options)
+    assert score <= limit + 1e-6
+
+
+def test_coverage_counts_up_to_1() -> None:
+    """The columns sum to 1.5, 0.5 and 0: log 1 + log 0.5 + the limit for a token without
+    attention.
+    """
+    score = hypothesis_score(-6, 2, np.array([1.5, 0.5, 0]), DecodingConfig(coverage_penalty=0.2))
+    assert score == pytest.approx(-3 + 0.2 * (log(0.5) + log(0.001)))
 
 
 @pytest.mark.parametrize(
@@ -331,21 +338,6 @@ def make_sources(n: int = 8) -> list[list[int]]:
     ]
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
-def test_beam_1_is_greedy(system: str) -> None:
-    model, sources = make_model(system), make_sources()
-    for source, (found,) in zip(
-        sources, search(model, sources, DecodingConfig(beam=1)), strict=True
-    ):
-        output = [*found.ids, EOS] if found.complete else found.ids
-        with torch.inference_mode():
-            decoded = model(*pad_with_eos([source]), torch.tensor([[SOS, *output[:-1]]]))
-            log_probs = model.output.log_probs(decoded.vectors)[0]
-            log_probs[:, list(FORBIDDEN)] = float("-inf")
-        assert log_probs.argmax(-1).tolist() == output
-        assert found.complete or len(output) == 2 * (len(source) + 1) + 10
-
-
 WAYS: dict[str, dict[str, Any]] = {
     "beam": {"beam": 3},
     "wu": {"beam": 4, "length_formula": "wu", "length_penalty": 0.8, "coverage_penalty": 0.3},
@@ -405,18 +397,9 @@ def test_hypotheses_have_the_probability_and_the_attention_of_the_model(system: 
             )
 
 
-def test_an_ensemble_of_the_same_model_twice_is_the_model() -> None:
-    model, sources = make_model(), make_sources()
-    single = search(model, sources, DecodingConfig(beam=3), n_best=3)
-    double = search(Ensemble([model, model]).eval(), sources, DecodingConfig(beam=3), n_best=3)
-    for alone, together in zip(single, double, strict=True):
-        assert [h.ids for h in alone] == [h.ids for h in together]
-        np.testing.assert_allclose([h.log_prob for h in alone], [h.log_prob for h in together])
-
-
 def test_an_ensemble_averages_probabilities_and_attention() -> None:
     models = [make_model("global"), make_model("gru, bahdanau", 5), make_model("adaptive", 6)]
-    (hypothesis,) = search(Ensemble(models).eval(), [[4, 7, 5]], DecodingConfig(beam=1))[0]
+    (hypothesis,) = search(Ensemble(models).eval(), [[4, 7, 5]], DecodingConfig(beam=3))[0]
     src, lengths = torch.tensor([[4, 7, 5, 3]]), torch.tensor([4])
     output = [*hypothesis.ids, 3][: len(hypothesis.token_log_probs)]
     with torch.inference_mode():

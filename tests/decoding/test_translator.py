@@ -104,16 +104,6 @@ def test_lines_without_words_are_copied() -> None:
     assert continued.tokens[0] == "a"
 
 
-def test_n_best_lists_start_with_the_best() -> None:
-    translator = make_translator()
-    best, three = translator.translate(TEXTS), translator.translate_n_best(TEXTS, 3)
-    assert [len(three[i]) for i in (1, 3)] == [1, 1]
-    assert outputs([translations[0] for translations in three]) == outputs(best)
-    for translations in three:
-        complete = [one.score for one in translations if one.complete]
-        assert complete == sorted(complete, reverse=True)
-
-
 def test_n_best_lists_have_no_duplicates_while_the_beam_has_others() -> None:
     """The characters " a" and "a" are joined to the same text."""
     translator = make_translator(beam=6, replace_unknown=False)

@@ -12,7 +12,6 @@ from nmt.config.schema import AttentionConfig, Config
 from nmt.model.attention import (
     Attention,
     AttentionScore,
-    AttentionState,
     GlobalAttention,
     Memory,
     MultiHead,
@@ -187,45 +186,9 @@ def test_context_and_weights_follow_the_equations(kind: str, score: str, heads: 
         assert not weights[b, :, length:].any()
 
 
-@pytest.mark.parametrize(KEYS, [case for case in CASES if case[0] != "coverage"])
-def test_all_steps_at_once_are_the_steps_one_by_one(kind: str, score: str, heads: int) -> None:
-    attention, query, values = make(kind, score, heads)
-    memory = read(attention, values)
-    context, weights = attend(attention, query, memory)
-    whole = attention(query, memory, attention.start(memory))
-    torch.testing.assert_close(whole.context, context, atol=1e-12, rtol=0)
-    torch.testing.assert_close(whole.weights.expand_as(weights), weights, atol=1e-12, rtol=0)
-    assert whole.state == AttentionState(T)
-
-
 def test_none_gives_the_summary_of_the_sentence() -> None:
     attention, query, values = make("global", "none")
     memory = read(attention, values)
     context, weights = attend(attention, query, memory)
     torch.testing.assert_close(context, memory.summary.vector.unsqueeze(1).expand(B, T, H))
     assert (weights == 0).all()
-
-
-def test_the_default_window_is_ten() -> None:
-    attention = build_attention(AttentionConfig(kind="local_m"), H, H)
-    assert isinstance(attention, GlobalAttention)
-    assert attention.window == 10
-
-
-@pytest.mark.parametrize(KEYS, CASES)
-def test_hypotheses_share_a_memory(kind: str, score: str, heads: int) -> None:
-    """Two steps, so that the memory of the first affects the second."""
-    attention, query, values = make(kind, score, heads)
-    memory, beam = read(attention, values), query.shape[1]
-    rows = torch.arange(len(values)).repeat_interleave(beam)
-    own = memory.select(rows)
-    state, expected = attention.start(memory).select(rows), attention.start(own)
-    for step in (query.flatten(0, 1), query.flip(1).flatten(0, 1)):
-        shared, alone = (
-            attention.step(step, memory, state),
-            attention(step.unsqueeze(1), own, expected),
-        )
-        torch.testing.assert_close(shared.context, alone.context.squeeze(1))
-        torch.testing.assert_close(shared.weights, alone.weights.squeeze(1))
-        state, expected = shared.state, alone.state
-    assert state.position == expected.position == 2

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from nmt.config.schema import DecodingConfig, ModelConfig, TrainingConfig
 from nmt.data.batches import build_batch
-from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.fast import for_search
 from nmt.decoding.forced import score_batch
 from nmt.decoding.search import search
 from nmt.model.lexical_bias import BASE, MAX_CHARACTERS, LexicalBias, Translations, WordKeys
@@ -213,17 +211,6 @@ def test_search_and_forced_decoding_have_the_probabilities_of_training(
         np.testing.assert_allclose(
             scored[0][: len(sentence[0].token_log_probs)], sentence[0].token_log_probs, atol=1e-9
         )
-
-
-@torch.inference_mode()
-def test_the_fast_form_and_an_ensemble_give_the_same() -> None:
-    model, options = make().eval(), DecodingConfig(beam=3)
-    expected = [best[0].ids for best in search(model, SRC, options)]
-    single = model.float()
-    assert [best[0].ids for best in search(for_search(single), SRC, options)] == expected
-    assert [
-        best[0].ids for best in search(Ensemble([single, for_search(single)]).eval(), SRC, options)
-    ] == expected
 
 
 def test_scheduled_sampling_reads_the_word_that_is_most_probable_with_the_bias() -> None:

@@ -19,7 +19,6 @@ from nmt.model.output import (
     MIN_FAST_SIZE,
     Adaptive,
     Softmax,
-    Vectors,
     fast_topk,
     log_norm,
     topk_log_probs,
@@ -99,45 +98,6 @@ def test_cutoffs_fall_back_to_parts_of_the_vocabulary_and_must_fit_it() -> None:
         Adaptive(8, 300, cutoffs=[10, 300])
 
 
-@given(
-    st.integers(0, 999),
-    st.integers(1, 30),
-    st.floats(0, 4),
-    st.sampled_from([[5, 12], [1], [1, 2, 29], [25]]),
-)
-@torch.inference_mode()
-def test_topk_of_an_adaptive_layer_is_that_of_its_log_probs(
-    seed: int, k: int, scale: float, cutoffs: list[int]
-) -> None:
-    torch.manual_seed(seed)
-    output, vectors = (
-        Adaptive(8, 30, cutoffs=cutoffs).double(),
-        torch.randn(6, 8, dtype=torch.float64) * scale,
-    )
-    expected, minimum = output.log_probs(vectors), torch.randn(6, dtype=torch.float64) - 4
-    calls: list[tuple[torch.Tensor, torch.Tensor]] = []
-
-    def threshold(ids: torch.Tensor, log_probs: torch.Tensor) -> torch.Tensor:
-        calls.append((ids, log_probs))
-        return minimum
-
-    ids, log_probs = output.topk_log_probs(Vectors(vectors), k, threshold)
-    ((best_ids, best_log_probs),) = calls
-    torch.testing.assert_close(
-        best_log_probs, expected.gather(1, best_ids)
-    )  # the threshold gets the true log-probabilities
-    for row in range(6):
-        finite = log_probs[row].isfinite()
-        assert len(set(ids[row][finite].tolist())) == finite.sum()
-        torch.testing.assert_close(log_probs[row][finite], expected[row][ids[row][finite]])
-        useful = [
-            log_prob
-            for log_prob in expected[row].sort(descending=True).values[:k].tolist()
-            if log_prob >= minimum[row]
-        ]
-        assert log_probs[row][: len(useful)].tolist() == pytest.approx(useful)
-
-
 seeds = st.integers(0, 10_000)
 
 
@@ -173,17 +133,6 @@ def test_the_norm_is_exact_for_logits_of_any_size(rows: int, offset: float) -> N
     np.testing.assert_allclose(
         log_norm(scores.float()), scores.logsumexp(1, keepdim=True), rtol=1e-6
     )
-
-
-@given(seeds, st.integers(1, 12))
-def test_the_log_probs_are_those_of_the_softmax(seed: int, k: int) -> None:
-    scores = make_scores(seed, 3, 9)
-    before = scores.clone()
-    ids, log_probs = topk_log_probs(scores, k)
-    assert torch.equal(scores, before)  # what comes in is left as it is
-    expected = scores.log_softmax(1).sort(1, descending=True)
-    assert torch.equal(ids, expected.indices[:, :k])
-    torch.testing.assert_close(log_probs, expected.values[:, :k])
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf")])

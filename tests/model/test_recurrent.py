@@ -7,8 +7,6 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from torch import nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from nmt.config.parts import CELLS
 from nmt.model.recurrent import RecurrentLayer
@@ -84,22 +82,6 @@ def test_the_forget_gate_of_an_lstm_starts_open() -> None:
             assert parameter.tolist() == [
                 float(name.startswith("bias_ih") and H <= unit < 2 * H) for unit in range(4 * H)
             ]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_padded_sequences_give_the_numbers_of_the_packing_of_torch(name: str) -> None:
-    layer = make(name, bidirectional=True)
-    assert isinstance(layer, nn.RNNBase)
-    inputs, lengths = draw(4, T, 6).requires_grad_(), torch.tensor([3, 4, 1, 3])
-    outputs, last = layer.run(inputs, lengths)
-    packed = pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False)
-    packed, expected_last = layer(packed)
-    expected, _ = pad_packed_sequence(packed, batch_first=True, total_length=T)
-    assert torch.equal(outputs, expected)
-    hidden = expected_last[0] if layer.has_cell_state else expected_last
-    assert torch.equal(last[0], torch.cat([hidden[0], hidden[1]], 1))
-    gradients = [torch.autograd.grad(x.square().sum(), inputs)[0] for x in (outputs, expected)]
-    assert torch.equal(*gradients)
 
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")

@@ -7,13 +7,9 @@ EXTRA = Extra(
     keys={"training": "my_keys:TrainingKeys", "decoding": "my_keys:DecodingKeys"},
     rank="my_parts:rank",
     rows={
-        "scores": {"cosine": Part("my_parts:CosineScore")},
         "cells": {"minimal": Part("my_parts:MinimalCell")},
         "decoders": {"late": Part("my_parts:LateDecoder")},
         "tokenizers": {"blanks": Part("my_text:BlankTokenizer", text="blanks (at spaces)")},
-        "formats": {
-            "stanzas": Part("my_text:open_stanzas", text="stanzas (two files)", files=True)
-        },
         "metrics": {
             "length": Part("my_parts:length_error", title="length error", lower_is_better=True)
         },

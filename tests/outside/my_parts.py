@@ -8,31 +8,15 @@ from typing import Annotated, ClassVar
 import torch
 import typer
 from torch import Tensor, nn
-from torch.nn import functional
 
 from nmt.config.schema import Config, ModelConfig
 from nmt.data.batches import Batch
 from nmt.decoding.translation import Translation
-from nmt.model.attention import AttentionScore, Memory
+from nmt.model.attention import Memory
 from nmt.model.decoder import Decoder, DecoderState
 from nmt.model.interface import StepOutput
 from nmt.model.recurrent import LayerState, RecurrentLayer
 from nmt.model.seq2seq import Decoded
-
-
-class CosineScore(AttentionScore):
-    """e_j = g cos(q, W h_j), with a learned factor g."""
-
-    def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
-        super().__init__(query_size, value_size, size, scaled)
-        self.weight = nn.Linear(value_size, query_size, bias=False)
-        self.factor = nn.Parameter(torch.tensor(5.0))
-
-    def project_keys(self, values: Tensor) -> Tensor:
-        return functional.normalize(self.weight(values), dim=-1)
-
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        return self.factor * functional.normalize(query, dim=-1) @ keys.transpose(1, 2)
 
 
 class MinimalCell(RecurrentLayer):

@@ -1,8 +1,6 @@
 """Checkpoints survive a crash at any point, and damaged files are reported."""
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -14,11 +12,9 @@ from nmt.config.schema import ModelConfig
 from nmt.errors import CheckpointError
 from nmt.files import read_json, write_json
 from nmt.model.seq2seq import Seq2Seq
-from nmt.run import checkpoint
 from nmt.run.checkpoint import (
     Checkpoints,
     load_optimizer,
-    load_training,
     load_weights,
     read_progress,
     save_weights,
@@ -48,38 +44,6 @@ def find(run: Path, pointer: PointerName) -> str:
 
 def names(run: Path) -> set[str]:
     return {path.name for path in (run / "checkpoints").iterdir()}
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"tie_embeddings": "all"},
-        {"attention": {"kind": "local_p", "heads": 2}},
-        {"encoder": {"layers": 2, "layer_norm": True}},
-    ],
-    ids=str,
-)
-def test_a_model_and_its_optimizer_are_restored(options: dict[str, Any], tmp_path: Path) -> None:
-    model, other = (
-        Seq2Seq(ModelConfig.model_validate({"embedding_size": 8, **options}), 9, 9)
-        for _ in range(2)
-    )
-    optimizer, other_optimizer = AdamW(model.parameters()), AdamW(other.parameters())
-    model.output(
-        model(torch.tensor([[5, 6]]), torch.tensor([2]), torch.tensor([[2, 4]])).vectors
-    ).sum().backward()
-    optimizer.step()
-    progress = Progress(step=12, epoch=1, batch=3, best=4.5, stale=2, seconds=6.5)
-    Checkpoints(tmp_path).save(progress, model, optimizer, rank=Rank(4.5, -1.0))
-    folder = tmp_path / "checkpoints" / "step-00000012"
-    assert Checkpoints(tmp_path).find("last") == folder == Checkpoints(tmp_path).find("best")
-    assert load_training(folder, other, other_optimizer, None) == progress
-    Checkpoints(tmp_path).save(replace(progress, finished="enough"), model, optimizer)
-    assert read_progress(folder).finished == "enough"
-    assert len(list(other.parameters())) == len(list(model.parameters()))
-    for one, two in zip(model.parameters(), other.parameters(), strict=True):
-        assert torch.equal(one, two)
-        assert torch.equal(optimizer.state[one]["exp_avg"], other_optimizer.state[two]["exp_avg"])
 
 
 def test_equal_weights_are_written_as_equal_files(tmp_path: Path) -> None:
@@ -197,28 +161,6 @@ def test_a_second_average_replaces_the_first_only_if_it_is_better(
     assert [kept.score for kept in checkpoints.kept("best")] == [max(score, 9.0), 2.0, 1.0]
     load_weights(tmp_path / "checkpoints" / find(tmp_path, "best"), model)
     assert (bias == weight).all()
-
-
-@pytest.mark.parametrize("broken", ["save_weights", "save_file", "write_json"])
-def test_an_interrupted_write_leaves_the_previous_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
-) -> None:
-    save(tmp_path, 1, 1.0)
-
-    def fail(*_: object, **__: object) -> None:
-        raise OSError("No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, broken, fail)
-        with pytest.raises(
-            CheckpointError,
-            match=r"step 2 cannot be written \(No space left on device\); earlier",
-        ):
-            save(tmp_path, 2, 2.0)
-    assert find(tmp_path, "last") == "step-00000001"
-    load_weights(tmp_path / "checkpoints" / "step-00000001", make()[0])
-    Checkpoints(tmp_path).delete_unreferenced()
-    assert names(tmp_path) == {"step-00000001", "last.json", "best.json"}
 
 
 def test_damaged_files_are_named(tmp_path: Path) -> None:

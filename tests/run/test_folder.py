@@ -113,6 +113,7 @@ def test_training_resumes_after_its_data_moved(
     assert nmt("prepare", "-c", path, "--overwrite", "-q").status == 0
     text = f"{tmp_path / 'elsewhere'}: is not the data that {run} was trained on"
     nmt.refuses(text, "train", "-c", path, "-o", run, "--resume")
+    nmt.refuses(text, "evaluate", run, "--data", tmp_path / "elsewhere")
 
 
 def test_a_run_finds_what_its_training_named_from_another_folder(

@@ -89,9 +89,7 @@ def test_a_flipped_bit_is_noticed(
 
 def test_a_changed_configuration_is_used_with_a_warning(nmt: Run, run: Path) -> None:
     config = run / "config.yaml"
-    config.write_text(
-        config.read_text(encoding="utf-8").replace("beam: 5", "beam: 4"), encoding="utf-8"
-    )
+    toy.replace(config, "beam: 5", "beam: 4")
     result = nmt("translate", "--run", run, SENTENCE)
     reason = (
         "edited or damaged since nmt wrote it; if you edited it, delete its entry in "

@@ -47,6 +47,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
             "teacher_forcing": {"start": 0.8},
             "learning_rate": {"schedule": "plateau", "patience": 1},
         },
+        decoding={"beam": 2, "max_length_ratio": 0.2},
     )
     prepare.run(config, progress=False)
     return config

@@ -45,22 +45,6 @@ def test_an_interval_ends_with_a_line_of_the_journal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("update", "position", "ends_epoch"),
-    [
-        (Update(1, 2, 0, 0, 2, 2, np.arange(0), []), (2, 0, 1), False),
-        (Update(2, 2, 0, 1, 2, 2, np.arange(0), []), (2, 1, 0), False),
-        (Update(4, 2, 1, 1, 2, 2, np.arange(0), []), (3, 0, 0), True),
-    ],
-)
-def test_the_position_after_an_update(
-    update: Update, position: tuple[int, int, int], ends_epoch: bool
-) -> None:
-    assert (update.next_position, update.ends_epoch) == (position, ends_epoch)
-    assert update.is_validated(TrainingConfig()) is ends_epoch
-    assert update.is_validated(TrainingConfig(validate_every=2)) is (update.step % 2 == 0)
-
-
-@pytest.mark.parametrize(
     ("progress", "limits", "reason"),
     [
         (Progress(epoch=2), {"epochs": 2}, "training.epochs=2 is reached"),
@@ -172,24 +156,16 @@ def test_a_validation_because_the_training_ends_is_not_judged() -> None:
 # The journal
 
 
-def test_rewinding_deletes_later_events(tmp_path: Path) -> None:
+def test_rewinding_deletes_later_events_and_a_cut_off_line_is_skipped(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.jsonl")
     for step in (1, 2, 3):
         journal.write("train", step, loss=1 / step)
     with journal.path.open("a", encoding="utf-8") as file:
         file.write('\0\0\0\n[]\n{"event": "tra')  # what a power cut may leave
     assert [line["step"] for line in journal.read()] == [1, 2, 3]
+    journal.write("train", 4, loss=1.0)
+    assert [line["step"] for line in journal.read()] == [1, 2, 3, 4]
     journal.rewind(2)
-    assert [json.loads(line)["step"] for line in journal.path.read_text().splitlines()] == [1, 2]
-
-
-def test_an_event_after_a_crash_is_not_lost_with_the_cut_off_line(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "journal.jsonl")
-    journal.write("train", 1, loss=2.0)
-    with journal.path.open("a", encoding="utf-8") as file:
-        file.write('{"event": "tra')
-    journal.write("train", 2, loss=1.0)
-    assert [line["step"] for line in journal.read()] == [1, 2]
     assert [json.loads(line)["step"] for line in journal.path.read_text().splitlines()] == [1, 2]
 
 

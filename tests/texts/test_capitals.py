@@ -3,7 +3,7 @@
 import pytest
 
 from nmt.text.vocabulary import Vocabulary, WordFrequencies
-from nmt.texts.capitals import is_upper, usual_case
+from nmt.texts.capitals import usual_case
 from tests.texts.fakes import WORDS, tokenizer
 
 FREQUENCIES = WordFrequencies(tokenizer("en"), Vocabulary([*WORDS], [0, *WORDS.values()]))
@@ -28,8 +28,3 @@ def test_single_words() -> None:
     text = "NASA, the DOG sees XYZ"
     assert usual_case(text, FREQUENCIES, is_whole=False) == "NASA, the dog sees XYZ"
     assert usual_case("TREE and TOM!", FREQUENCIES, is_whole=False) == "Tree and Tom!"
-
-
-def test_capitals() -> None:
-    assert is_upper("THE DOG, is")
-    assert not is_upper("The Dog Is")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.texts.sentences import most_sentences, n_sentences, split_sentences, writes_spaces
+from nmt.texts.sentences import most_sentences, n_sentences, split_sentences
 
 # "|" between the sentences.
 CASES = [
@@ -89,10 +89,6 @@ def test_hard_cases() -> None:
 )
 def test_what_stands_between(text: str, expected: list[str]) -> None:
     assert parts(text) == expected
-
-
-def test_spaces() -> None:
-    assert [*map(writes_spaces, ["zh", "ja", "de", ""])] == [False, False, True, True]
 
 
 def test_lines_are_translated_by_themselves() -> None:

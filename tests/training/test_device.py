@@ -14,7 +14,7 @@ from torch import Tensor
 from nmt.config.parts import OUTPUTS
 from nmt.cores import usable_cores
 from nmt.data.batches import build_batch
-from nmt.device import keep_freed_memory, pick_device, send, set_up_device, supports_mixed_precision
+from nmt.device import pick_device, send, set_up_device, supports_mixed_precision
 from nmt.errors import ConfigError
 from nmt.training.distributed import local_gpu
 
@@ -144,8 +144,3 @@ def test_a_container_has_as_many_threads_as_its_time_allows(
     monkeypatch.setenv("OMP_NUM_THREADS", "4")  # the user's choice stays
     set_up_device("cpu")
     assert chosen == [cores]
-
-
-def test_memory_that_is_kept_can_be_used_again() -> None:
-    keep_freed_memory()
-    assert torch.ones(1 << 20).sum() == 1 << 20

@@ -2,7 +2,6 @@
 all.
 """
 
-import json
 import os
 import signal
 import socket
@@ -13,7 +12,6 @@ import warnings
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -24,6 +22,7 @@ from nmt import cli
 from nmt.commands import prepare
 from nmt.config.yaml_text import dump
 from nmt.errors import TrainingError
+from nmt.run.journal import Journal
 from nmt.training.distributed import init_distributed
 from tests import toy
 from tests.conftest import Run
@@ -116,11 +115,6 @@ def assert_close(folder: Path, run: str, other: str) -> None:
         torch.testing.assert_close(parallel[name], value, atol=1e-5, rtol=0)
 
 
-def events(folder: Path, run: str) -> list[dict[str, Any]]:
-    lines = (folder / run / "journal.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
-
-
 def test_two_processes_of_torchrun_with_half_the_batch_equal_one_process(
     nmt: Run, folder: Path
 ) -> None:
@@ -135,7 +129,8 @@ def test_two_processes_of_torchrun_with_half_the_batch_equal_one_process(
     assert "in 2 processes" in done.stderr
     assert "arning" not in done.stderr
     assert_close(folder, "one", "two")
-    for alone, together in zip(events(folder, "one"), events(folder, "two"), strict=True):
+    journals = (Journal(folder / run / "journal.jsonl").read() for run in ("one", "two"))
+    for alone, together in zip(*journals, strict=True):
         assert (alone["event"], alone["step"]) == (together["event"], together["step"])
         if alone["event"] not in ("lexicon", "choice"):
             assert together["loss"] == pytest.approx(alone["loss"], rel=1e-4)

@@ -272,7 +272,9 @@ def limit_memory(monkeypatch: pytest.MonkeyPatch, fits: Callable[[Batch], bool])
     return tried
 
 
-def test_micro_batches_that_do_not_fit_are_split_in_half(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_micro_batches_that_do_not_fit_are_split_in_half_down_to_single_pairs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     config = make_config()
     corpus, _ = make_corpus(25, seed=4)
     (batch,) = read_batches(corpus, [np.arange(25)])
@@ -283,6 +285,9 @@ def test_micro_batches_that_do_not_fit_are_split_in_half(monkeypatch: pytest.Mon
     assert [*map(len, tried)] == [25, 12, 6, 6, 6, 7]
     assert outcome.n_tokens == batch.n_tokens
     assert_equal(whole.model, parts.model, atol=1e-10)
+    limit_memory(monkeypatch, lambda _: False)
+    with pytest.raises(TrainingError, match="out of memory with a single pair; lower data"):
+        update_once(parts, [batch])
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])
@@ -299,13 +304,6 @@ def test_two_ranks_never_draw_the_same_dropout(
         world = World(rank)
         add_gradients(Loss(training.model), replace(training, world=world), update, 1.0)
     assert len(set(seeds)) == 12
-
-
-def test_a_single_pair_that_does_not_fit_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    limit_memory(monkeypatch, lambda _: False)
-    batch = build_batch([[5] * 40, [5]], [[6] * 30, [6]])
-    with pytest.raises(TrainingError, match="out of memory with a single pair; lower data"):
-        update_once(make_training(make_config()), [batch])
 
 
 class Clocked(Listing):

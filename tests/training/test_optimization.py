@@ -17,20 +17,13 @@ from nmt.config.schema import (
 from nmt.data.batches import build_batch
 from nmt.training.loss import draw_forcing_mask
 from nmt.training.optimization import (
-    FORCING_SCHEDULES,
-    LEARNING_RATE_SCHEDULES,
     Moment,
     forcing_ratio,
     learning_rate,
 )
 
 
-def test_every_schedule_name_has_a_function() -> None:
-    assert set(get_args(LearningRateSchedule)) == set(LEARNING_RATE_SCHEDULES)
-    assert set(get_args(ForcingSchedule)) == set(FORCING_SCHEDULES)
-
-
-@pytest.mark.parametrize("schedule", LEARNING_RATE_SCHEDULES)
+@pytest.mark.parametrize("schedule", get_args(LearningRateSchedule))
 def test_warm_up_rises_to_the_peak(schedule: LearningRateSchedule) -> None:
     config = LearningRateConfig(peak=2.0, schedule=schedule, warmup_steps=4, steps=100)
     assert [learning_rate(Moment(step), config) for step in (1, 2, 3, 4)] == [0.5, 1.0, 1.5, 2.0]
@@ -92,7 +85,7 @@ def test_without_steps_the_rate_falls_with_the_training(
     assert learning_rate(Moment(9, fraction=0.999), config) == pytest.approx(0.5, abs=0.01)
 
 
-@given(st.sampled_from(list(FORCING_SCHEDULES)), st.integers(1, 500))
+@given(st.sampled_from(get_args(ForcingSchedule)), st.integers(1, 500))
 def test_the_forcing_ratio_goes_monotonically_from_start_to_end(
     schedule: ForcingSchedule, step: int
 ) -> None:

@@ -14,7 +14,7 @@ from nmt.data.batches import read_batches
 from nmt.errors import ConfigError, NmtWarning
 from nmt.training import precision as measured
 from nmt.training.loop import Training, World
-from nmt.training.precision import choose_precision, describe_precision, measure_rates
+from nmt.training.precision import choose_precision, measure_rates
 from tests.training.test_loop import make_config, make_training, update_once
 
 FASTER, SLOWER, EQUAL = (100.0, 160.0), (163.0, 85.0), (100.0, 101.0)
@@ -118,10 +118,3 @@ def test_measuring_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         update_once(training, [*read_batches(training.corpus, [np.arange(10)])])
         weights.append(torch.cat([p.detach().flatten() for p in training.model.parameters()]))
     assert torch.equal(*weights)
-
-
-def test_the_text_has_the_rates() -> None:
-    rates = {"float32": 4628.4, "bfloat16": 2871.0}
-    text = "float32 (4,628 tokens/s without updates; bfloat16: 2,871)"
-    assert describe_precision("float32", rates) == text
-    assert describe_precision("bfloat16", {}) == "bfloat16"

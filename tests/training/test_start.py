@@ -16,8 +16,7 @@ from nmt.config.load import load_config
 from nmt.config.schema import Config
 from nmt.data import batches as data_batches
 from nmt.files import read_json
-from nmt.run.checkpoint import load_weights
-from nmt.run.folder import build_model, find_checkpoint, load_vocabularies
+from nmt.run.folder import find_checkpoint, load_vocabularies
 from nmt.run.journal import Journal
 from nmt.run.load import load_model
 from nmt.text.vocabulary import UNK
@@ -132,10 +131,19 @@ def test_a_model_of_other_sizes_is_refused_with_the_keys(
 ) -> None:
     start = ("--set", f"training.start_from={parent}", "--set")
     words = ("train", "-c", parent.parent / "parent.yaml", "-o", tmp_path / "run", *start)
-    warned = nmt(*words, "model.embedding_size=24").err
-    text = "so a part of this model starts at random: model.embedding_size: 16 there, 24 here\n"
-    assert f"nmt: warning: training.start_from: {parent} has other sizes, {text}" in warned
-    shutil.rmtree(tmp_path / "run")
+    other = f"nmt: warning: training.start_from: {parent} has other sizes, so a part of this model"
+    for key, texts in {
+        "model.embedding_size=24": (
+            f"{other} starts at random: model.embedding_size: 16 there, 24 here\n",
+        ),
+        "model.attention.score=additive": (
+            "; new: decoder.attention.score.query_weight.weight, ",
+            '; model.attention.score: "general" there, "additive" here\n',
+        ),
+    }.items():
+        warned = nmt(*words, key).err
+        assert all(text in warned for text in texts), warned
+        shutil.rmtree(tmp_path / "run")
     result = nmt(*words, "model.decoder.hidden_size=64", "--set", "model.dropout=0.3")
     assert (result.status, (tmp_path / "run").exists()) == (1, False)
     assert f"nmt: training.start_from: {parent} has only " in result.err
@@ -144,17 +152,6 @@ def test_a_model_of_other_sizes_is_refused_with_the_keys(
     text = "has no room (model.lexical_bias: 2 there, 0 here); set it to 2 or more"
     nmt.refuses(text, *words, "model.lexical_bias=0")
     assert not (tmp_path / "run").exists()
-
-
-def test_parameters_that_the_parent_lacks_are_named(nmt: Run, parent: Path, tmp_path: Path) -> None:
-    config = parent.parent / "parent.yaml"
-    sets = ["--set", f"training.start_from={parent}", "--set", "model.attention.score=additive"]
-    result = nmt("train", "-c", config, "-o", tmp_path / "other", *sets)
-    assert (
-        "; new: decoder.attention.score.query_weight.weight, "
-        "decoder.attention.score.value_weight.weight"
-    ) in result.err
-    assert '; model.attention.score: "general" there, "additive" here\n' in result.err
 
 
 def test_an_unsuitable_run_is_refused(nmt: Run, parent: Path, tmp_path: Path) -> None:
@@ -188,13 +185,6 @@ def test_an_unsuitable_run_is_refused(nmt: Run, parent: Path, tmp_path: Path) ->
         for more in ([], ["--dry-run"]):
             nmt.refuses(message, "train", "-c", path, "-o", tmp_path / "tuned", *sets, *more)
             assert not (tmp_path / "tuned").exists()
-
-
-def test_a_tied_run_starts_a_tied_one(nmt: Run, parent: Path, tmp_path: Path) -> None:
-    words = ("train", "-c", parent.parent / "parent.yaml", "--set", "model.tie_embeddings=target")
-    assert nmt(*words, "-o", tmp_path / "a").status == 0
-    again = ("-o", tmp_path / "b", "--set", f"training.start_from={tmp_path / 'a'}")
-    assert "(100.0 %)" in nmt(*words, *again).err
 
 
 @pytest.mark.parametrize(
@@ -259,36 +249,6 @@ def test_new_tokens_start_from_what_they_are_made_of(
     texts = ("The dog sees the tree.", "The king knows the man.")
     first, second = (package.load(each).translate(texts) for each in (run, tmp_path / "tuned"))
     assert [each.text for each in first] == [each.text for each in second]
-
-
-def test_vocabularies_of_another_tokenizer_are_refused(
-    nmt: Run, parent: Path, tmp_path: Path
-) -> None:
-    of_parent = {"vocabulary": {"like": str(parent)}, "tokenizer": {"kind": "words"}}
-    config = write(tmp_path, "child", toy.sentence_pairs()[:150], **of_parent)
-    text = (
-        f"vocabulary.like: {parent} was prepared with tokenizer.kind characters, but this "
-        "configuration has words"
-    )
-    nmt.refuses(text, "prepare", "-c", config)
-    assert not (tmp_path / "child").exists()
-
-
-def test_the_lexicon_is_learned_first_and_training_does_not_change_it(tmp_path: Path) -> None:
-    model = {**SIZES, "lexical_bias": 2}
-    run = toy.train(tmp_path, model=model, training=toy.ONE_UPDATE)
-    trained, (src, tgt) = build_model(run, load_config(run / "config.yaml")), load_vocabularies(run)
-    load_weights(find_checkpoint(run), trained)
-    bias = trained.lexical_bias
-    assert bias is not None
-    best = bias.ids[:, 0].tolist()
-    words = {"dog": "Hund", "tree": "Baum", "sees": "sieht", "finds": "findet"}
-    assert {word: tgt.tokens([best[src.ids([word])[0]]])[0] for word in words} == words
-    assert bias.probabilities.max() == 1
-    events = Journal(run / "journal.jsonl").read()
-    (entry,) = [event for event in events if event["event"] == "lexicon"]
-    # <eos> translates into itself.
-    assert entry["translations"] == int(bias.probabilities.gt(0).sum()) - 1
 
 
 def test_the_lexicon_of_a_large_corpus_comes_from_some_of_its_pairs(

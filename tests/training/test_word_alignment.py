@@ -313,6 +313,9 @@ def test_translate_with_it(run: Path, nmt: Run) -> None:
     events = [json.loads(line) for line in (run / "journal.jsonl").read_text("utf-8").splitlines()]
     (entry,) = [event for event in events if event["event"] == "lexicon"]
     assert entry["words"] == 15
+    learned = read_tensors(find_checkpoint(run) / MODEL_FILE)["lexical_bias.probabilities"]
+    of_tokens = learned[: len(load_vocabularies(run)[0])].gt(0).sum()
+    assert entry["translations"] == int(of_tokens) - 1  # <eos> translates into itself
     sentences = ("The dog sees the tree.", "The king loves the river.")
     all_words = (("Hund sieht", "Baum."), ("König liebt", "Fluss."))
     for options in ((), ("--run", run), ("--set", "decoding.precision=int8")):

@@ -29,7 +29,7 @@ from nmt.run.folder import JOURNAL_FILE, find_checkpoint, load_run_config, lock_
 from nmt.run.journal import Journal
 from nmt.run.load import load_model
 from tests import toy
-from tests.conftest import Result, Run
+from tests.conftest import Run
 
 NOTHING = "no weights gain BLEU on the memory and lose at most 0 on general pairs"
 
@@ -47,10 +47,6 @@ def work(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 ADAPT = ("adapt", "run", "--with", "memory.tsv", "-o", "runs/mine", "-q")
-
-
-def adapt(nmt: Run, *words: object) -> Result:
-    return nmt(*ADAPT, *words)
 
 
 def left_in(folder: Path) -> set[str]:
@@ -110,7 +106,7 @@ def test_an_interrupted_adaptation_ends_with_the_same_run(
     nmt: Run, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is killed as it prepares, trains, chooses and writes. Wrong options lose nothing."""
-    assert adapt(nmt, "--max-loss", 100).status == 0
+    assert nmt(*ADAPT, "--max-loss", 100).status == 0
     whole = weights("runs/mine")
     shutil.rmtree("runs/mine")
     shutil.rmtree("data/prepared/mine")
@@ -122,7 +118,7 @@ def test_an_interrupted_adaptation_ends_with_the_same_run(
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, killed)
-            assert adapt(nmt, "--max-loss", 100).status == 130
+            assert nmt(*ADAPT, "--max-loss", 100).status == 130
     before = left_in(work)
     text = "runs/.mine.adapting: an interrupted adaptation had other"
     nmt.refuses(text, *ADAPT, "--mix", 0.9)
@@ -130,7 +126,7 @@ def test_an_interrupted_adaptation_ends_with_the_same_run(
     with lock_run(Path("runs/mine")):
         nmt.refuses("another training is running in it", *ADAPT)
     assert left_in(work) == before
-    assert adapt(nmt, "--max-loss", 100).status == 0
+    assert nmt(*ADAPT, "--max-loss", 100).status == 0
     assert weights("runs/mine") == whole
 
 
@@ -160,7 +156,7 @@ def test_general_pairs_of_a_file(nmt: Run, folder: Path, work: Path) -> None:
     text = "general.tsv: has 199 pairs; --general needs at least"
     nmt.refuses(text, *ADAPT, "--general", "general.tsv")
     toy.write_table(work / "general.tsv", toy.sentence_pairs())
-    assert adapt(nmt, "--general", "general.tsv", "--max-loss", 100).status == 0
+    assert nmt(*ADAPT, "--general", "general.tsv", "--max-loss", 100).status == 0
     assert read_sentences(Path("data/prepared/mine-general"), "dev", "src")
 
 
@@ -207,13 +203,6 @@ def test_the_search_finds_the_longest_way_within_the_loss(slope: float, loss: fl
     fitting = [share for share, bleu in found.items() if bleu["general"] >= 30 - loss]
     assert longest - max(fitting, default=0.0) <= 1 / 16 + 1e-9
     assert len(found) <= 5
-
-
-def test_the_best_score_of_the_memory_within_the_loss() -> None:
-    measured = results((27.0, 20.0), (29.1, 17.0), (29.6, 18.0), (30.1, 12.0))
-    assert best_share(measured, BASE, max_loss=3) == 1.0
-    assert best_share(measured, BASE, max_loss=1) == 0.25
-    assert best_share(measured, BASE, max_loss=0) == 0.125
 
 
 def test_nothing_within_the_loss_or_nothing_gained() -> None:

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,9 @@ from nmt.data.corpus import read_sentences
 from nmt.evaluation.scores import METRICS
 from nmt.extras.analysis.sentences import DESCRIPTIONS
 from tests import toy
-from tests.commands.test_evaluate import read, write
+from tests.commands.test_evaluate import read
 from tests.conftest import Run
+from tests.toy import replace, write
 
 
 def test_a_comparison_of_two_runs(nmt: Run, run: Path, folder: Path) -> None:
@@ -64,9 +64,7 @@ def test_not_worse_than(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> No
 
 def test_other_directions_are_refused(nmt: Run, run: Path, tmp_path: Path) -> None:
     other = shutil.copytree(run, tmp_path / "other")
-    config = other / "config.yaml"
-    text = config.read_text(encoding="utf-8")
-    config.write_text(text.replace("direction: en-de", "direction: de-en"), encoding="utf-8")
+    replace(other / "config.yaml", "direction: en-de", "direction: de-en")
     error = f"nmt: {other} translates de-en, but {run} en-de; compare systems of one direction\n"
     nmt.refuses(error, "analyze", run, "--compare", other)
 
@@ -79,13 +77,6 @@ def test_bleu_in_the_words_of_moses(nmt: Run, run: Path) -> None:
     assert moses["interval"][0] <= moses["score"] <= moses["interval"][1]
     text = f"nmt: {run} translates en-de: use --moses de\n"
     nmt.refuses(text, "analyze", run, "--moses", "en")
-
-
-def test_a_missing_library_is_named(nmt: Run, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "nmt.extras.analysis.moses", raising=False)
-    monkeypatch.setitem(sys.modules, "sacremoses", None)
-    text = "nmt: needs sacremoses, which is not installed: `pip install 'nmt[analysis]'`\n"
-    nmt.refuses(text, "analyze", run, "--moses", "de")
 
 
 def test_details(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
@@ -158,9 +149,7 @@ def test_leaks_of_another_run_and_into_an_earlier_run_are_reported(
     assert found["exact"] == n_leaked > 0
     assert found["clean"] <= len(sources) - n_leaked
     first = shutil.copytree(resplit, tmp_path / "first")
-    config = run / "config.yaml"
-    text = config.read_text(encoding="utf-8")
-    config.write_text(text.replace("start_from: null", f"start_from: {first}"), encoding="utf-8")
+    replace(run / "config.yaml", "start_from: null", f"start_from: {first}")
     assert read(nmt("analyze", run, "--json"))["leaks"]["exact"] == n_leaked
     shutil.rmtree(first)
     result = nmt("analyze", run)

@@ -24,7 +24,6 @@ from nmt.extras.augment.pairs import (
     select_sentences,
     soft_targets,
     write_shard,
-    write_training_data,
 )
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.leaks import HeldOut
@@ -87,21 +86,6 @@ def test_encoded_pairs_can_be_restored(pairs: list[tuple[str, str]], is_tagged: 
     )
     assert corpus.src.n_tokens == sum(len(src) + is_tagged for src, _ in pairs)
     assert [*texts] == pairs  # a tag is not text
-
-
-def test_corpora_are_repeated(tmp_path: Path) -> None:
-    first, second = (
-        encode_pairs(pairs, TOKENIZERS, VOCABULARIES)
-        for pairs in ([("a", "b"), ("c.", "")], [("b c", "a")])
-    )
-
-    def rows(corpus: Corpus) -> list[tuple[list[int], list[int]]]:
-        return [(corpus.src[i].tolist(), corpus.tgt[i].tolist()) for i in range(len(corpus))]
-
-    write_training_data(tmp_path, [(first, 2), (second, 1), (first, 0)])
-    assert rows(Corpus.load(tmp_path, "train")) == rows(first) * 2 + rows(second)
-    write_training_data(tmp_path, [(first, 0)])
-    assert len(Corpus.load(tmp_path, "train")) == 0
 
 
 def test_a_shard_is_there_only_with_its_time(

@@ -9,6 +9,7 @@ from nmt.extras.check.findings import Text, find_all, first_difference
 from nmt.texts.glossary import Glossary
 from nmt.texts.marked import Marked
 from tests.conftest import Run
+from tests.toy import write
 
 SOURCE = [
     "Pay 1,250 dollars to {name} at once, please.",
@@ -43,10 +44,6 @@ def problems(
 
 def with_line(number: int, translation: str) -> list[str]:
     return [*GOOD[: number - 1], translation, *GOOD[number:]]
-
-
-def test_nothing_is_found_in_good_translations() -> None:
-    assert problems(SOURCE, GOOD, {"bread": "Brot"}) == []
 
 
 @pytest.mark.parametrize(
@@ -113,15 +110,10 @@ def test_first_difference(lost: int) -> None:
     assert abs(first_difference(own, sources) - lost) <= 1
 
 
-def write(path: Path, lines: list[str]) -> Path:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return path
-
-
 def test_command(tmp_path: Path, nmt: Run) -> None:
-    source, good = write(tmp_path / "a.en", SOURCE), write(tmp_path / "a.de", GOOD)
+    source, good = write(tmp_path / "a.en", *SOURCE), write(tmp_path / "a.de", *GOOD)
     assert nmt.prints("check", source, good) == "nothing found in 6 texts\n"
-    bad = write(tmp_path / "b.de", with_line(3, "Die große Tür ist offen."))
+    bad = write(tmp_path / "b.de", *with_line(3, "Die große Tür ist offen."))
     result = nmt("check", source, bad)
     assert result.status == 1
     assert result.out.splitlines() == [
@@ -140,10 +132,10 @@ def test_command(tmp_path: Path, nmt: Run) -> None:
 
 
 def test_terms_of_a_glossary(tmp_path: Path, nmt: Run) -> None:
-    glossary = write(tmp_path / "terms.tsv", ["# ours", "lake|lakes\tSee", "boat\tKahn"])
+    glossary = write(tmp_path / "terms.tsv", "# ours", "lake|lakes\tSee", "boat\tKahn")
     no_terms = "{lake} at https://example.org/boat"
-    source = write(tmp_path / "a.en", [*SOURCE, no_terms])
-    own = write(tmp_path / "a.de", [*GOOD, no_terms])
+    source = write(tmp_path / "a.en", *SOURCE, no_terms)
+    own = write(tmp_path / "a.de", *GOOD, no_terms)
     result = nmt("check", source, own, "--glossary", glossary)
     assert result.status == 1
     assert result.out.splitlines()[:-1] == [f"{own}, line 5: the term Kahn is missing"]
@@ -180,8 +172,8 @@ def test_documents(tmp_path: Path, nmt: Run) -> None:
 
 
 def test_another_number_of_lines(tmp_path: Path, nmt: Run) -> None:
-    source = write(tmp_path / "a.en", SOURCE)
-    result = nmt("check", source, write(tmp_path / "a.de", GOOD[:3] + GOOD[4:]))
+    source = write(tmp_path / "a.en", *SOURCE)
+    result = nmt("check", source, write(tmp_path / "a.de", *GOOD[:3], *GOOD[4:]))
     assert result.status == 1
     (line,) = result.err.splitlines()
     assert "a.en has 6 texts, " in line
@@ -190,4 +182,4 @@ def test_another_number_of_lines(tmp_path: Path, nmt: Run) -> None:
 
 def test_one_file_of_one_language(tmp_path: Path, nmt: Run) -> None:
     text = "has one language; name its translation, too"
-    nmt.refuses(text, "check", write(tmp_path / "a.en", SOURCE))
+    nmt.refuses(text, "check", write(tmp_path / "a.en", *SOURCE))

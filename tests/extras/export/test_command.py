@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import torch
+from onnx import TensorProto, helper
 from torch import nn
 
 from nmt.config.parts import (
@@ -25,8 +27,11 @@ from nmt.config.parts import (
 )
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.search import search
+from nmt.errors import ConfigError
 from nmt.extras.export.graphs import export_graphs
+from nmt.extras.export.program import to_program
 from nmt.extras.export.settings import DECODING_KEYS
+from nmt.extras.export.storage import compact
 from nmt.extras.export.translate import Graph, Search, Translator
 from nmt.model.lexical_bias import WordKeys
 from nmt.model.seq2seq import Seq2Seq
@@ -101,15 +106,6 @@ def test_onnxruntime_sends_no_telemetry(tmp_path: Path) -> None:
     assert [
         path.name for path in tmp_path.rglob("*") if "icrosoft" in path.name or "onnx" in path.name
     ] == []
-
-
-def test_a_missing_package_is_named(nmt: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in [name for name in sys.modules if name.startswith("nmt.extras.export.")]:
-        monkeypatch.delitem(sys.modules, module)
-    monkeypatch.delattr(sys.modules["nmt.extras.export"], "translate")
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    text = "nmt: needs onnxruntime, which is not installed: `pip install 'nmt[export]'`\n"
-    nmt.refuses(text, "export")
 
 
 SRC_V, TGT_V = 11, 13
@@ -217,26 +213,6 @@ def build_model(**changes: Any) -> Seq2Seq:
     return model
 
 
-def test_the_model_stays_as_it_is(tmp_path: Path) -> None:
-    model = build_model(encoder={"layers": 2}, dropout=0.5)
-    model.tgt_embedding.requires_grad_(False)
-
-    def state() -> list[object]:
-        return [
-            {name: module.training for name, module in model.named_modules()},
-            {name: part.requires_grad for name, part in model.named_parameters()},
-            [*model.state_dict()],
-            [len(module._forward_hooks) for module in model.modules()],
-            torch.get_rng_state().tolist(),
-            torch.is_grad_enabled(),
-        ]
-
-    before, weights = state(), {name: part.clone() for name, part in model.state_dict().items()}
-    export_graphs(model, tmp_path / "encoder.onnx", tmp_path / "step.onnx")
-    assert state() == before
-    torch.testing.assert_close(dict(model.state_dict()), weights, rtol=0, atol=0)
-
-
 def export(model: Seq2Seq, folder: Path) -> Graphs:
     export_graphs(model, folder / "encoder.onnx", folder / "step.onnx")
     return Graph(folder, "encoder.onnx", {}), Graph(folder, "step.onnx", {})
@@ -300,3 +276,44 @@ def test_the_cases_have_all_parts() -> None:
 )
 def test_options_of_search(options: dict[str, Any], exported: tuple[Seq2Seq, Graphs]) -> None:
     check(*exported, OPTIONS.model_copy(update=options))
+
+
+# Graphs as programs for the page, and weights in fewer bytes
+
+
+@pytest.fixture(scope="module")
+def graphs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("graphs")
+    model = build_model(**CASES["luong lstm, lexical bias of words"], embedding_size=500)
+    export_graphs(model, folder / "encoder.onnx", folder / "step.onnx")
+    return folder / "encoder.onnx", folder / "step.onnx"
+
+
+def test_quantization() -> None:
+    weights = np.random.default_rng(1).normal(size=(2, 5, 40)).astype(np.float32)
+    weights[1, 2] = 0
+    weights[0, 1] *= 1000
+    integers, scales = compact(weights)
+    assert scales is not None
+    assert (integers.dtype, scales.dtype, scales.shape) == (np.int8, np.float32, (2, 5, 1))
+    assert (np.abs(integers * scales - weights) <= 0.5001 * scales).all()
+    assert integers.max() == -integers.min() == 127
+
+
+def test_programs(graphs: tuple[Path, Path]) -> None:
+    encoder, step = map(onnx.load, graphs)
+    program, data = to_program(encoder, "float32")
+    assert program["inputs"] == ["src", "src_lengths"]
+    assert "logits" not in program["outputs"]
+    assert len(to_program(encoder, "int8")[1]) < 0.3 * len(data)
+    program, _ = to_program(step, "int8")
+    (topk,) = (node for node in program["nodes"] if "best_ids" in node[2])
+    assert program["outputs"][-1] == "logits"
+    assert ("Identity", topk[1][:1], ["logits"], {}) in program["nodes"]
+
+
+def test_an_operator_that_it_lacks() -> None:
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Sinh", ["x"], ["y"])], "graph", [x], [y])
+    with pytest.raises(ConfigError, match=r"^Sinh: a page cannot compute this operator of the"):
+        to_program(helper.make_model(graph), "int8")

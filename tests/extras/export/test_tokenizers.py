@@ -8,13 +8,10 @@ import pytest
 from nmt.config.schema import TokenizerConfig
 from nmt.errors import ConfigError
 from nmt.extras.export.tokenizers import (
-    sentence_rules,
     to_javascript,
     tokenizer_data,
-    warning_rules,
 )
 from nmt.text.tokenizers import load_tokenizer
-from nmt.texts.warnings import MIN_WORDS
 
 
 @pytest.mark.parametrize(
@@ -46,12 +43,3 @@ def test_words_of_a_language_without_such_rules_are_refused(tmp_path: Path) -> N
         tokenizer_data(load_tokenizer(config, "zh", "src", tmp_path))
     for language in ("el", "gd", "sl"):
         assert tokenizer_data(load_tokenizer(config, language, "src", tmp_path))["exceptions"]
-
-
-def test_rules_that_need_no_page(tmp_path: Path) -> None:
-    config = TokenizerConfig(kind="characters")
-    assert tokenizer_data(load_tokenizer(config, "de", "src", tmp_path)) is None
-    assert [sentence_rules(language)["ordinals"] for language in ("de", "en")] == [True, False]
-    rules = warning_rules()
-    assert rules["descriptions"]["output repeats"] == "the output repeats itself"
-    assert rules["MIN_WORDS"] == MIN_WORDS

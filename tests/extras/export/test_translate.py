@@ -105,20 +105,23 @@ def test_unknown_words_are_copied_and_long_sentences_cut(words: Path, tmp_path: 
 
 def test_int8(subwords: Path, exported: Path, tmp_path: Path) -> None:
     folder = export(subwords, tmp_path / "int8", "decoding.precision=int8")
-    assert (folder / "step.onnx").read_bytes() != (exported / "step.onnx").read_bytes()
+    sizes = [(each / "step.onnx").stat().st_size for each in (folder, exported)]
+    assert sizes[0] < 0.75 * sizes[1]
     assert "er Hund" in Translator(folder).translate(TEXTS[:1])[0]
+
+
+TOKENIZERS = [
+    (
+        Tokenizer("characters", lowercase=lowercase),
+        CharacterTokenizer(TokenizerConfig(kind="characters", lowercase=lowercase), "de", Path()),
+    )
+    for lowercase in (False, True)
+]
 
 
 @given(st.text(max_size=20))
 def test_tokens_are_those_of_nmt(text: str) -> None:
-    for config in (
-        TokenizerConfig(kind="characters"),
-        TokenizerConfig(kind="characters", lowercase=True),
-    ):
-        ours, theirs = (
-            Tokenizer("characters", lowercase=config.lowercase),
-            CharacterTokenizer(config, "de", Path()),
-        )
+    for ours, theirs in TOKENIZERS:
         tokens = theirs.split(text)
         assert ours.split_all([text]) == [tokens]
         assert ours.join(tokens) == theirs.join(tokens)

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("fastapi", reason="needs nmt[serve]")
 pytest.importorskip("playwright", reason="needs playwright")
 
 from playwright.sync_api import Browser, Page, expect

@@ -115,7 +115,9 @@ def test_without_similar_pairs_nothing_changes(folder: Path, tmp_path: Path, nmt
         tmp_path / "memory.tsv", [("Good evening.", "Guten Abend."), ("Hi", "He")]
     )
     command = ("translate", "--run", folder / "run", "--json", "The king sees the river")
-    assert nmt(*command, "--memory", memory).out == nmt(*command).out
+    plain = nmt(*command)
+    assert nmt(*command, "--memory", memory).out == plain.out
+    assert nmt(*command, "--set", "decoding.neighbors.weight=0.5") == plain
 
 
 def test_the_option_is_short_for_keys_and_what_a_user_sets_counts_more(
@@ -146,11 +148,6 @@ def dictionary_with(pairs: Sequence[Pair]) -> Translator:
     options, texts = NeighborsConfig(pairs=1), Counter(pairs)
     wrapped = NeighborModel(model, model, encoded, similar, options, texts=texts)
     return with_model(translator, wrapped.eval())
-
-
-def test_other_keys_without_pairs_change_nothing(folder: Path, nmt: Run) -> None:
-    words = ("translate", "--run", folder / "run", "The dog sees the tree.")
-    assert nmt(*words, "--set", "decoding.neighbors.weight=0.5") == nmt(*words)
 
 
 def test_terms_bias_a_model_that_looks_at_pairs() -> None:

@@ -22,7 +22,6 @@ from safetensors.torch import load_file, save_file
 from nmt.config.schema import DecodingConfig
 from nmt.data.batches import build_batch
 from nmt.data.corpus import Corpus, read_sentences
-from nmt.decoding.fast import for_search
 from nmt.decoding.forced import score_batch
 from nmt.decoding.search import search
 from nmt.errors import DataError
@@ -162,12 +161,6 @@ def test_keys_are_remembered_up_to_a_bound(
     for (one, _), (other, _) in zip(again, alone, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9)
     assert made == [SRC[0], SRC[1], SRC[third]]  # the first pair stands for none
-
-
-def test_the_fast_form_of_the_model_searches() -> None:
-    model = make_model().float()
-    fast = with_neighbors(model, fast_model=for_search(model))
-    assert best_ids(fast, make_sources()) == best_ids(with_neighbors(model), make_sources())
 
 
 # --- Similar sentences, against a count by hand

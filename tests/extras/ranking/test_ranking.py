@@ -37,10 +37,6 @@ SACREBLEU = {"chrf": CHRF(), "bleu": BLEU(effective_order=True)}
 SAMPLING = {"candidates": "sampling", "samples": 8}
 
 
-def make_options(**options: Any) -> DecodingConfig:
-    return DecodingConfig.model_validate({"method": "mbr", **options})
-
-
 def translator_with(kind: str = "characters", **options: Any) -> Translator:
     translator = make_translator(kind, method="mbr", **options)
     translator.rankers = [Ranking(translator.options, None)]
@@ -100,8 +96,9 @@ candidates_of_a_sentence = st.lists(
 def test_expected_utility(
     translations: list[Translation], utility: str, search_name: str, temperature: float
 ) -> None:
-    options = make_options(
-        temperature=temperature, mbr={"candidates": search_name, "utility": utility}
+    mbr = {"candidates": search_name, "utility": utility}
+    options = DecodingConfig.model_validate(
+        {"method": "mbr", "temperature": temperature, "mbr": mbr}
     )
     ranked = rank_by_expected_utility(translations, options)
     kept = [one for one in translations if one.complete] or translations
@@ -301,11 +298,7 @@ def test_a_run_of_the_same_direction_or_another_case_is_refused(
     )
     nmt.refuses(text, "translate", "--run", runs[0], *options(runs[0]), SENTENCE)
     lower = shutil.copytree(runs[1], tmp_path / "lower")
-    config = (lower / "config.yaml").read_text(encoding="utf-8")
-    assert config.count("lowercase: false") == 1
-    (lower / "config.yaml").write_text(
-        config.replace("lowercase: false", "lowercase: true"), encoding="utf-8"
-    )
+    toy.replace(lower / "config.yaml", "lowercase: false", "lowercase: true")
     text = "has tokenizer.lowercase=true; reranking needs the same case\n"
     command = ("translate", "--run", runs[0], *options(lower), SENTENCE)
     nmt.refuses(f"nmt: decoding.rerank.run: {lower} {text}", *command)

@@ -8,16 +8,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+import uvicorn
+from fastapi.testclient import TestClient
 
 from nmt.extras.serve.answers import ServedRun, TranslateTask
+from nmt.extras.serve.app import Api, create_app
+from nmt.extras.serve.command import load_runs
 from nmt.extras.serve.schemas import Run
 from nmt.texts.translator import TextTranslator
-
-if TYPE_CHECKING:
-    from fastapi.testclient import TestClient
+from tests.decoding.test_translator import make_translator
 
 DOG, KING = "The dog sees the tree.", "The king loves the river."
 HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -27,32 +29,22 @@ WAIT_SECONDS = 60  # on a busy machine
 
 @pytest.fixture(scope="session")
 def served(folder: Path) -> list[ServedRun]:
-    from nmt.extras.serve.command import load_runs
-
     return load_runs([folder / "run"] * 2, device="cpu", overrides=())
 
 
 def tiny_run(**options: Any) -> ServedRun:
     """Of a model with random weights, which translates letters."""
-    from tests.decoding.test_translator import make_translator
-
     info = Run(name="", source="en", target="en", translations=3)
     return ServedRun(info, TextTranslator(make_translator(**options)))
 
 
-def client_of(
-    runs: Sequence[ServedRun], *, token: str | None = None, **limits: Any
-) -> "TestClient":
-    from fastapi.testclient import TestClient
-
-    from nmt.extras.serve.app import Api, create_app
-
+def client_of(runs: Sequence[ServedRun], *, token: str | None = None, **limits: Any) -> TestClient:
     app = create_app(Api(runs, token=token, **limits), hosts=None if token else HOSTS)
     return TestClient(app, base_url="http://127.0.0.1:8000")
 
 
 @pytest.fixture
-def client(served: list[ServedRun]) -> "Iterator[TestClient]":
+def client(served: list[ServedRun]) -> Iterator[TestClient]:
     with client_of(served, characters=200) as client:
         yield client
 
@@ -67,10 +59,6 @@ def error_of(response: Any) -> tuple[int, str]:
 @contextmanager
 def serving(runs: Sequence[ServedRun], **settings: Any) -> Iterator[str]:
     """The address of a server in a thread."""
-    import uvicorn
-
-    from nmt.extras.serve.app import Api, create_app
-
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = uvicorn.Server(
             uvicorn.Config(create_app(Api(runs, **settings), hosts=None), log_config=None)

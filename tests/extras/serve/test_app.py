@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("fastapi", reason="needs nmt[serve]")
-
 from fastapi.testclient import TestClient
 
 from nmt.extras.page.files import linked

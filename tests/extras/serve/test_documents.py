@@ -11,9 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-
-pytest.importorskip("fastapi", reason="needs nmt[serve]")
-
 from fastapi.testclient import TestClient
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
@@ -259,14 +256,11 @@ def test_all_its_fields_as_json_or_as_a_form(client: TestClient) -> None:
     assert client.post("/translate", params=auto).json() == detected
 
 
-def test_texts_of_a_form_are_a_list(client: TestClient) -> None:
+def test_texts_of_a_form_are_a_list_and_their_lines_end_as_in_forms(client: TestClient) -> None:
     expected = client.post("/translate", json={"q": [DOG, KING]}).json()
     assert client.post("/translate", data={"q": [DOG, KING]}).json() == expected
     several = client.post("/translate", data={**FIELDS, "q": [DOG, KING], "source": "auto"}).json()
     assert several["detectedLanguage"] == [{"confidence": 100, "language": "en"}] * 2
-
-
-def test_lines_of_a_form_end_as_in_forms(client: TestClient) -> None:
     expected = client.post("/translate", json={"q": f"{DOG}\n{KING}"}).json()
     assert client.post("/translate", data={"q": f"{DOG}\r\n{KING}"}).json() == expected
 

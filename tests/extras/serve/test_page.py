@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("fastapi", reason="needs nmt[serve]")
 pytest.importorskip("playwright", reason="needs playwright")
 
 from playwright.sync_api import Browser, FilePayload, Page, Route, expect
@@ -14,12 +13,9 @@ from playwright.sync_api import Browser, FilePayload, Page, Route, expect
 from nmt.extras.serve.answers import ServedRun
 from nmt.extras.serve.whatif import losses_without
 from tests.extras.analysis.test_html import needs_chromium
-from tests.extras.serve.conftest import serving
+from tests.extras.serve.conftest import DOG, KING, TOKEN, serving
 
 pytestmark = [pytest.mark.slow, needs_chromium]
-
-DOG = "The dog sees the tree."
-TOKEN = "a-token-of-some-length"
 
 
 @pytest.fixture
@@ -42,6 +38,7 @@ def page(browser: Browser, served: list[ServedRun]) -> Iterator[Page]:
         page.keyboard.press("Enter")
         expect(page.locator("#token")).to_be_hidden()
         yield page
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert (problems, hosts) == ([], {"127.0.0.1"})
 
 
@@ -60,7 +57,6 @@ def test_a_user_translates_and_changes_words(page: Page, served: list[ServedRun]
     choices = page.locator(".panel .choices button")
     expect(choices.nth(1)).to_be_visible()
     expect(choices.first).to_have_attribute("aria-current", "true")
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     word = choices.nth(1).locator("strong").inner_text()
     choices.nth(1).click()
     expect(words(page).nth(1)).to_have_text(word)
@@ -112,8 +108,6 @@ def test_a_user_translates_files(page: Page, served: list[ServedRun]) -> None:
     (line, _) = download.value.path().read_text("utf-8").splitlines()
     assert line == served[0].texts.sentence_translator.translate([DOG])[0].text
 
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
 
 def test_terms_are_used_and_kept(page: Page) -> None:
     page.fill("#source", DOG)
@@ -130,9 +124,8 @@ def test_terms_are_used_and_kept(page: Page) -> None:
 
 
 def test_sentences_of_a_line_show_their_words(page: Page, served: list[ServedRun]) -> None:
-    king = "The king loves the river."
-    page.fill("#source", f"{DOG} {king}\n{DOG}")
-    texts = [each.text for each in served[0].texts.sentence_translator.translate([DOG, king])]
+    page.fill("#source", f"{DOG} {KING}\n{DOG}")
+    texts = [each.text for each in served[0].texts.sentence_translator.translate([DOG, KING])]
     run = page.locator(".run").first
     paragraphs = run.locator(".text")
     expect(paragraphs).to_have_text([" ".join(texts), texts[0]])
@@ -154,7 +147,6 @@ def test_sentences_of_a_line_show_their_words(page: Page, served: list[ServedRun
     expect(page.locator("#announcement")).to_contain_text(f"{texts[0]} {changed}\n{texts[0]}")
     sentence.press(" ")
     expect(run.locator("figure")).to_have_count(0)
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_losses_and_the_tree_of_the_beam(page: Page, served: list[ServedRun]) -> None:
@@ -183,7 +175,6 @@ def test_losses_and_the_tree_of_the_beam(page: Page, served: list[ServedRun]) ->
     assert " ".join(best.all_text_contents()[:-1]).replace(" +", "") == shown
     page.keyboard.press("Tab")
     expect(run.locator(".tree")).to_be_focused()
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
     page.fill("#source", "dog")
     expect(run.locator(".words.source button")).to_have_text(["dog", "(end)"])

@@ -5,13 +5,13 @@ what can go wrong on it.
 import json
 import logging
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from huggingface_hub import constants
 
 from nmt.files import read_json, write_recorded
 from tests.conftest import Run
@@ -27,8 +27,6 @@ CHECKPOINT = "step-00000060"
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     """The stand-in, with the access token of its owner; the current folder is empty."""
-    from huggingface_hub import constants
-
     with running_hub() as server:
         template = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(constants.ENDPOINT, server.address)
         values = {
@@ -229,13 +227,6 @@ def test_wrong_names_and_tokens(
     assert "me/new" not in hub.repositories
 
 
-def test_without_the_hub_and_without_its_library(
-    nmt: Run, hub: Hub, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from huggingface_hub import constants
-
+def test_without_the_hub(nmt: Run, hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")  # the port "discard"
     refused(nmt, "; check the name and the network")
-    monkeypatch.delitem(sys.modules, "nmt.extras.share.hub")
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    refused(nmt, "needs huggingface_hub, which is not installed: `pip install 'nmt[hub]'`")

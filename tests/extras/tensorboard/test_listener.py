@@ -131,13 +131,6 @@ def shown_steps(events: Any, tag: str) -> list[int]:
     return [event.step for event in values]
 
 
-def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "tensorboard").write_text("not a folder")
-    message = rf"{tmp_path}/tensorboard: cannot be written \(.*exist.*\)"
-    with pytest.raises(NmtError, match=message):
-        TensorBoard(tmp_path / "tensorboard", 0, log_every=50)(BEGIN)
-
-
 def write_figures(listener: TensorBoard) -> None:
     for number in (50, 100):
         listener(step(number))
