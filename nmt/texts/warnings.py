@@ -44,8 +44,7 @@ DESCRIPTIONS: Mapping[str, str] = {
         "no copy of it"
     ),
     SENTENCES_LOST: (
-        "the source seems to have several sentences, and the translation to lack some; give each "
-        "sentence a line of its own"
+        "the source seems to have several sentences, and the translation to lack some; compare them"
     ),
     ITEMS_CHANGED: (
         "a placeholder, tag, address, emoji or number of the source is not in the translation, or "
@@ -180,6 +179,7 @@ class WarningChecker:
 
 def describe(warning: str, numbers: Sequence[int], unit: str) -> str:
     """One line: the numbers of the sentences, and the warning. unit: "line" or "sentence"."""
+    numbers = [*dict.fromkeys(numbers)]  # a line of a document may have several texts
     shown = ", ".join(map(str, numbers[:MAX_NUMBERS]))
     more = f" and {len(numbers) - MAX_NUMBERS:,} more" if len(numbers) > MAX_NUMBERS else ""
     text = DESCRIPTIONS.get(warning, warning)

@@ -11,9 +11,8 @@ from nmt.extras.documents.messages import escapes, is_text, message, unescaped
 
 PARENTS = {"string": {"resources"}, "item": {"plurals", "string-array"}}
 REFERENCE = re.compile(r"[@?][\w.:+*-]*/[\w.]+")
-# White space around a text, also as escapes.
-EDGE = r"(?:\s|\\n|\\t|\\u00(?:20|[aA]0))*"
-EDGES = re.compile(rf"({EDGE}).*?(?<!\\)({EDGE})", re.DOTALL)
+# White space, also as escapes; or something else.
+TOKEN = re.compile(r"(\s+|\\n|\\t|\\u00(?:20|[aA]0))|\\.|[^\\\s]+|\\", re.DOTALL)
 QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 ESCAPES = escapes({"n": "\n", "t": "\t", "'": "'", '"': '"'})
 
@@ -34,10 +33,11 @@ def _value(text: str, element: Tag) -> Segment | Skipped | None:
     start, end, is_section = body_of(text, element)
     # Quotation marks around all of it keep its white space.
     is_quoted = QUOTED.fullmatch(text, start, end) is not None
-    edges = EDGES.fullmatch(text, start + is_quoted, end - is_quoted)
-    if edges is None or REFERENCE.fullmatch(text, start, end):
+    tokens = TOKEN.finditer(text, start + is_quoted, end - is_quoted)
+    words = [token.span() for token in tokens if not token[1]]
+    if not words or REFERENCE.fullmatch(text, start, end):
         return None
-    body = edges.end(1), edges.start(2), is_section
+    body = words[0][0], words[-1][1], is_section
     content = content_of(
         text,
         body,

@@ -57,7 +57,7 @@ Found = Segment | Skipped
 
 
 class Content:
-    """The characters of a file: `text`, with line feeds where all lines end alike.
+    """The characters of a file: `text`, with line feeds as line ends.
 
     mark: the byte order mark. encoding, escapes: as `str.encode` names them.
     """
@@ -68,8 +68,12 @@ class Content:
         self.mark, self.encoding, self.escapes = mark, encoding, escapes
         n_feeds, n_both = raw.count("\n"), raw.count("\r\n")
         is_old = not n_feeds and "\r" in raw
-        self._line_end = "\r" if is_old else "\r\n" if n_both == n_feeds > 0 else "\n"
-        self.text = raw.replace(self._line_end, "\n")
+        self._line_end = "\r" if is_old else "\r\n" if 2 * n_both > n_feeds else "\n"
+        self._raw = raw
+        self.text = raw.replace("\r" if is_old else "\r\n", "\n")
+        # Where a \r is missing in the text.
+        removed = (each.start() for each in re.finditer("\r\n", raw))
+        self._removed = [place - n for n, place in enumerate(removed)]
 
     @classmethod
     def of_bytes(cls, data: bytes, name: str, part: Part) -> "Content":
@@ -95,9 +99,18 @@ class Content:
             encoding += "-le" if mark.startswith(b"\xff") else "-be"
         return cls(text, mark, encoding)
 
+    def kept(self, start: int, end: int) -> str:
+        """A part of the text with the line ends of the file."""
+        return self._raw[
+            start + bisect_left(self._removed, start) : end + bisect_left(self._removed, end)
+        ]
+
+    def with_line_ends(self, text: str) -> str:
+        """Another text with those that most lines have."""
+        return text.replace("\n", self._line_end)
+
     def encode(self, text: str, name: str = "") -> bytes:
         """A text for the file `name`. Raises: DataError: the encoding lacks a character."""
-        text = text.replace("\n", self._line_end)
         try:
             return text.encode(self.encoding, self.escapes)
         except UnicodeEncodeError as error:
@@ -164,7 +177,7 @@ class TextDocument:
         # Where what comes next begins: the outermost segment among the later ones, or the end.
         starts = [*accumulate((each.start for each in reversed(self.segments)), min)][::-1]
         starts.append(len(text))
-        yield text[: starts[0]]
+        yield self.content.kept(0, starts[0])
         inner: list[tuple[Segment, str]] = []  # those inside the next ones, and what they become
         # The translations come first: their end, too, is reached.
         for given, segment, following in zip(translations, self.segments, starts[1:], strict=False):
@@ -182,13 +195,15 @@ class TextDocument:
             del inner[first:]
             new_marks = (replace(m, written=changed.get(m.written, m.written)) for m in given.marks)
             new = Marked(given.text, tuple(new_marks)) if changed else given
-            written = text[segment.start : segment.end]
-            if new != (segment.text if segment.target is None else segment.target):
-                written = segment.write(new)
+            is_new = new != (segment.text if segment.target is None else segment.target)
             if following < segment.end:  # another one has this one inside
-                inner.append((segment, written))
+                old = text[segment.start : segment.end]
+                inner.append((segment, segment.write(new) if is_new else old))
+            elif is_new:
+                yield self.content.with_line_ends(segment.write(new))
+                yield self.content.kept(segment.end, following)
             else:
-                yield written + text[segment.end : following]
+                yield self.content.kept(segment.start, following)
 
 
 def stripped(text: Marked) -> tuple[str, Marked, str]:

@@ -31,6 +31,8 @@ FIELD = re.compile(r"""<w:fldChar\b[^>]*fldCharType=["'](begin|end|separate)""")
 # In a format, without effect: the language, and elements that are empty without it.
 UNSEEN = re.compile(r"<w:(?:lang|noProof)\b[^>]*/>|<(w:\w+)></\1>")
 START, END = "<w:r>", "</w:r>"
+# In a run; the text of a CDATA section is text.
+NO_TEXT = re.compile(r"<!\[CDATA\[(.*?)\]\]>|<!--.*?-->|<[^>]*>", re.DOTALL)
 
 
 class DocxDocument(TextDocument):
@@ -49,6 +51,10 @@ class DocxDocument(TextDocument):
                 unpacked = sum(each.file_size for each in archive.infolist())
                 if unpacked > MAX_UNPACKED or any(each.file_size > MAX_XML for each in texts):
                     raise DataError(f"{name}: would unpack to too many bytes; divide it")
+                if len({*archive.namelist()}) < len(archive.namelist()):
+                    raise DataError(f"{name}: has a member twice; save it as .docx again")
+                if (damaged := archive.testzip()) is not None:
+                    raise zipfile.BadZipFile(damaged)
                 for info in texts:
                     place = f"{name}, {info.filename}"
                     content = Content.of_bytes(archive.read(info), place, FORMATS["docx"])
@@ -85,7 +91,8 @@ class DocxDocument(TextDocument):
             for info in archive.infolist():
                 content = archive.read(info)
                 if member := self._members.get(info.filename):
-                    content = member.mark + member.encode(texts[info.filename])
+                    text = member.with_line_ends(texts[info.filename])
+                    content = member.mark + member.encode(text)
                 output.writestr(info, content)
         yield stream.getvalue()
 
@@ -172,7 +179,7 @@ def _run(text: str, run: Tag) -> Iterator[Piece]:
 
 
 def _decoded(run: str) -> str:
-    return unescape(re.sub("<[^>]*>", "", run))
+    return unescape(NO_TEXT.sub(lambda found: escape(found[1] or ""), run))
 
 
 def _with_formats(pieces: Iterable[Piece], base: str) -> Iterator[Piece]:

@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from html import unescape
 from typing import Literal, NamedTuple
 from xml.parsers import expat
@@ -37,7 +38,7 @@ MAX_DEPTH = 1000
 MAX_PIECES = 200_000  # of a text
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Tag:
     """Markup in a file: a tag (`name` begins with `/` if it ends an element), or something else.
 
@@ -60,7 +61,7 @@ class Tag:
         """The name without prefix."""
         return self.name.rpartition(":")[2]
 
-    @property
+    @cached_property
     def values(self) -> dict[str, str]:
         """The attributes."""
         return {

@@ -16,6 +16,8 @@ PIECE = re.compile(
     rf"(?P<text>{QUOTED}(?:\s*{QUOTED})*))?[ \t]*(?:\n|\Z)"
 )
 NAMES = dict(zip('abfnrtv"', '\a\b\f\n\r\t\v"', strict=True))
+BY_NUMBER = re.compile(r"(\\[^0-7x])|\\(?:([0-7]{1,3})|x([\da-fA-F]{1,2}))")  # \033, \x1b
+CONTROL = re.compile(r"[\0-\x06\x0e-\x1f\x7f-\x9f\ufffd]")
 ESCAPES = escapes(NAMES)
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 WORDS = re.compile(r".{0,75}\S(?:\s+|\Z)|\S+\s*|\s+", re.DOTALL)  # that fit on a line of gettext
@@ -67,7 +69,7 @@ def entries(text: str) -> Iterator[Entry]:
             entry.place = position
         if key:
             raw = "".join(each[1:-1] for each in re.findall(QUOTED, piece["text"]))
-            entry.texts[key] = unescaped(raw, NAMES)
+            entry.texts[key] = unescaped(BY_NUMBER.sub(_by_number, raw), NAMES)
             entry.spans[key] = piece.span("text")
         position = piece.end()
     if entry.forms:
@@ -94,6 +96,9 @@ def find(text: str) -> Iterator[Segment | Skipped]:
                 entry.place,
                 "has no number of plural forms (nplurals in its header); add it, and the forms",
             )
+        if CONTROL.search(entry.source):
+            yield Skipped(entry.place, "has characters by number (\\033); translate it by hand")
+            continue
         # Where only some forms are translated, those before them stay as they are.
         forms = entry.forms
         n_done = next((i for i, key in enumerate(forms) if not entry.texts[key]), 0)
@@ -105,7 +110,7 @@ def find(text: str) -> Iterator[Segment | Skipped]:
                 start = entry.place if entry.flags is None else entry.flags
                 before = "#, fuzzy\n" if entry.flags is None else ", fuzzy"
             before += text[start : entry.spans[key][0]]
-            if charset:
+            if charset and not entry.texts[key]:
                 before, start = f"UTF-8{text[charset.end() : start]}{before}", charset.start(1)
                 charset = None
             missing = range(len(forms), n_forms) if key == forms[-1] and len(forms) > 1 else ()
@@ -117,6 +122,14 @@ def find(text: str) -> Iterator[Segment | Skipped]:
                 write,
                 Marked(entry.texts[key]),
             )
+
+
+def _by_number(found: re.Match[str]) -> str:
+    """The same character as \\u.... One beyond ASCII is a part of a character."""
+    if found[1]:
+        return found[1]
+    number = int(found[2], 8) if found[2] else int(found[3], 16)
+    return f"\\u{number if number < 0x80 else 0xFFFD:04x}"
 
 
 def _source_of(entry: Entry, key: str, n_forms: int) -> str:

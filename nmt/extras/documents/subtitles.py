@@ -2,8 +2,9 @@
 
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
-from itertools import count, pairwise
+from itertools import pairwise
 
 from nmt.errors import FormatError
 from nmt.extras.documents.document import Segment
@@ -15,14 +16,17 @@ TIME = r"(?:\d+:)?\d\d?:\d\d?[.,]\d{1,3}"
 CUE = re.compile(
     rf"^(?:[ \t]*\d+[ \t]*\n)?[ \t]*{TIME}[ \t]*-->[ \t]*{TIME}[^\n]*(?:\n|\Z)", re.MULTILINE
 )
-PARAGRAPH = re.compile(r"(?:[^\n]*\S[^\n]*(?:\n|\Z))+")
+PARAGRAPH = re.compile(r"^(?:[^\n]*\S[^\n]*(?:\n|\Z))+", re.MULTILINE)
 TAG = re.compile(r"<(/?)([A-Za-z])[^<>]*>|<[\d:.]+>|\{\\[^{}]*\}")
-# Before the words of a speaker: a dash, a note of music, a name. Such a line begins a text.
+# Before the words of a speaker: a dash, ">>", a note of music, a name. Such a line begins a text.
 LEAD = re.compile(
-    r"(?:[-–—♪♫\s]|\{\\[^{}]*\}|<v[ .][^<>]*>|<[^<>]*>(?=[-–—♪♫])"
+    r"(?:[-–—♪♫\s]|>>|&gt;&gt;|\{\\[^{}]*\}|<v[ .][^<>]*>|<[^<>]*>(?=[-–—♪♫])"
     r"|[^\W\d_a-zß-ÿа-яё][^a-zß-ÿа-яё:\n<>{}]*:(?=\s))*"
 )
+# "Where are you? - I am here.": the second speaker of a line that begins with a dash; or ">>".
+SPEAKER = re.compile(r"(?<=[^\W\d_][.?!…])[\"”’]?[ \t]+(?=[-–—][ \t]*\S)|[ \t]+(?=(?:>>|&gt;&gt;))")
 SOUND = re.compile(r"\[[^\[\]]*\]|\([^()]*\)")
+AFTER_SOUND = re.compile(r":?\s*")
 WIDTH = 42  # of a line
 
 
@@ -42,12 +46,31 @@ def find(text: str) -> Iterator[Segment]:
 
 
 def _texts(text: str, start: int, end: int) -> Iterator[Segment]:
-    lines = [*re.finditer(r"[^\n]+", text[start:end])]
-    starts = [line.start() for line in lines[1:] if _lead(line[0]).strip()]
-    for first, last in pairwise([0, *starts, end - start]):
-        segment = _text(text, start + first, start + last)
-        if any(map(str.isalpha, segment.text.text)):
-            yield segment
+    starts = {start}
+    for line in re.finditer(r"[^\n]+", text[start:end]):
+        if lead := _lead(line[0]).strip():
+            starts.add(start + line.start())
+        if lead[:1] in ("-", "–", "—") or ">" in line[0]:
+            starts |= {start + line.start() + each.end() for each in SPEAKER.finditer(line[0])}
+    for first, last in pairwise([*sorted(starts), end]):
+        for part in _with_sounds(text, first, last):
+            segment = _text(text, *part)
+            if any(map(str.isalpha, segment.text.text)):
+                yield segment
+
+
+def _with_sounds(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """What a speaker says, and the sounds in brackets before and behind it."""
+    while sound := SOUND.match(text, start + len(_lead(text[start:end])), end):
+        yield sound.span()
+        start = AFTER_SOUND.match(text, sound.end(), end).end()  # type: ignore[union-attr]
+    sounds = [
+        each for each in SOUND.finditer(text, start, end) if not text[each.end() : end].strip()
+    ]
+    for sound in sounds:
+        yield sound.span()
+        end = sound.start()
+    yield start, end
 
 
 def _lead(text: str) -> str:
@@ -79,11 +102,15 @@ def _broken(text: str, n_lines: int, width: int) -> str:
     width. No character moves.
     """
     n_lines = max(n_lines, math.ceil(len(text) / width))
-    for length in count(max(1, len(text) // n_lines)):
-        lines = [*re.finditer(rf"\S(?:.{{0,{length - 1}}}(?!\S)|\S*)", text)]
-        if len(lines) <= n_lines:
-            break
+
+    def starts(length: int) -> list[int]:
+        """Of the lines, if none has more characters, but for a longer word."""
+        lines = re.finditer(rf"\S(?:.{{0,{length - 1}}}(?!\S)|\S*)", text)
+        return [line.start() for line in lines]
+
+    lengths = range(max(1, len(text) // n_lines), len(text) + 2)
+    shortest = bisect_left(lengths, -n_lines, key=lambda length: -len(starts(length)))
     chars = list(text)
-    for line in lines[1:]:
-        chars[line.start() - 1] = "\n"
+    for start in starts(lengths[shortest])[1:]:
+        chars[start - 1] = "\n"
     return "".join(chars)

@@ -30,9 +30,44 @@ def find(text: str) -> Iterator[Segment | Skipped]:
         children = {each.local: each for each in element.children}
         is_unit = element.local in UNITS and "source" in children
         if is_unit and not element.inherits("translate", "no"):
-            segment = _unit(text, element, children)
-            if isinstance(segment, Skipped) or segment.text != Marked(""):
-                yield segment
+            places = _marked_segments(children.get("target"))
+            parts = _marked_segments(children.get("seg-source"))
+            found = [
+                _segment(text, parts[number], places[number])
+                for number in parts
+                if number in places
+            ]
+            for segment in found if places else [_unit(text, element, children)]:
+                if isinstance(segment, Skipped) or segment.text != Marked(""):
+                    yield segment
+            if places and len(found) < len(parts):
+                yield Skipped(element.start, "has segments without a place in its target")
+
+
+def _marked_segments(element: Tag | None) -> dict[str, Tag]:
+    """The segments of a source or target that a CAT tool has divided, by their number."""
+    inside = [] if element is None else [element]
+    for each in inside:  # which grows
+        inside += each.children
+    return {
+        each.values.get("mid", ""): each
+        for each in inside
+        if each.local == "mrk" and each.values.get("mtype") == "seg"
+    }
+
+
+def _segment(text: str, source: Tag, place: Tag) -> Segment | Skipped:
+    """A divided segment, and its place in the target. Such a target keeps its state."""
+    body = body_of(text, source)
+    before = f"<{place.name}{place.attributes.removesuffix('/').rstrip()}>"
+    return message(
+        place.start,
+        place.outer_end,
+        _content(text, source),
+        lambda translation: f"{before}{translation}</{place.name}>",
+        _content(text, place),
+        str if body[2] else escape,
+    )
 
 
 def _unit(text: str, unit: Tag, children: dict[str, Tag]) -> Segment | Skipped:
@@ -40,7 +75,8 @@ def _unit(text: str, unit: Tag, children: dict[str, Tag]) -> Segment | Skipped:
     body, content = body_of(text, source), _content(text, source)
     present = Marked("") if target is None else _content(text, target)
     states = [each.values.get("state") for each in (target, unit) if each is not None]
-    if present == content and not UNTRANSLATED.isdisjoint(states):
+    has_words = present.text.strip() or any(mark.kind == "item" for mark in present.marks)
+    if not has_words or (present == content and not UNTRANSLATED.isdisjoint(states)):
         present = Marked("")
     name = source.name.replace("source", "target")
     before = f"<{name}"
