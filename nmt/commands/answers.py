@@ -6,7 +6,6 @@ Heavy imports stand in the functions, so that a wrong option is refused at once.
 
 import json
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
@@ -16,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
-from nmt.config.parts import DOCUMENT_FORMATS, FORMATS, VIEWS, choices, format_of
-from nmt.errors import ConfigError, DataError, FormatError, NmtError, NmtWarning, TextError
+from nmt.config.parts import DOCUMENT_FORMATS, FORMATS, VIEWS, choices, format_of, refuse_unread
+from nmt.errors import ConfigError, DataError, FormatError, NmtError, TextError
 from nmt.files import explain_read_errors, explain_write_errors, write_text
 from nmt.lines import stream_lines
 from nmt.plugins import import_object
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 1 << 27  # of a document, which is read as a whole
 LINES = "lines"
-# Suffixes of formats that have markup, and that nmt does not read.
-OTHERS = {".arb", ".ini", ".resx", ".rst", ".strings", ".tex", ".toml", ".ts", ".yaml", ".yml"}
 PAGE_SUFFIX = ".html"  # of a page with the attention of all sentences
 ResultT = TypeVar("ResultT")
 Answer = tuple[int, ResultT, list[str]]  # number of the sentence, from 1; result; its warnings
@@ -159,13 +156,8 @@ def open_document(file: Path | None, name: str | None, *, is_named: bool, fill: 
         DataError: the file cannot be read, or has another format.
     """
     if name is None:
-        if not is_named and file is not None and file.suffix.lower() in OTHERS:
-            warnings.warn(
-                f"{file}: nmt does not read this format; its markup is translated as text; "
-                "--format names another one",
-                NmtWarning,
-                stacklevel=2,
-            )
+        if not is_named and file is not None:
+            refuse_unread(str(file))
         return None
     try:
         place, data = _read(file)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import Literal
 
+from nmt.errors import DataError
 from nmt.plugins import Part, extras
 
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
@@ -191,6 +192,30 @@ FORMATS = _table(
 PAIR_FORMATS = {name: part for name, part in FORMATS.items() if part.place}
 DOCUMENT_FORMATS = having(FORMATS, "texts")
 SUFFIXES = {suffix: name for name in DOCUMENT_FORMATS for suffix in FORMATS[name].trait("suffixes")}
+# Formats that nmt does not read, by suffix: what they are, and what to do.
+UNREAD = {
+    suffix: (what, advice)
+    for what, advice, suffixes in (
+        ("a document", "save it as .docx or .html", ".doc .epub .odt .pdf .ppt .pptx .rtf"),
+        ("a table", "save its texts as .txt, one in each line", ".csv .ods .xls .xlsx"),
+        ("subtitles", "convert it to .srt or .vtt", ".ass .dfxp .sbv .ssa .sub .ttml"),
+        ("an export of a CAT tool", "export it as .xliff", ".mqxliff .sdlxliff .txlf .txml"),
+        ("markup", "convert it to .md or .html", ".adoc .asciidoc .mdx .org .rst .tex .textile"),
+        (
+            "texts of a program",
+            "convert it to .po, .xliff or .json",
+            ".arb .ftl .ini .mo .php .resx .strings .stringsdict .toml .ts .xcstrings .yaml .yml",
+        ),
+    )
+    for suffix in suffixes.split()
+}
+
+
+def refuse_unread(name: str) -> None:
+    """Raises: DataError if nmt does not read the format of a file, by the suffix of its name."""
+    if found := UNREAD.get(PurePath(name).suffix.lower()):
+        raise DataError(f"{name}: is {found[0]} in a format that nmt does not read; {found[1]}")
+
 
 # Further terms of the loss, in the order in which they are added. The key of training with the
 # same name is the weight of a term.

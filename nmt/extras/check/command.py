@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from nmt.commands.options import JsonOption, to_json
-from nmt.config.parts import DOCUMENT_FORMATS, FORMATS, format_of
+from nmt.config.parts import DOCUMENT_FORMATS, FORMATS, format_of, refuse_unread
 from nmt.errors import DataError
 from nmt.extras.check.findings import Text, find_all, first_difference
 from nmt.files import explain_read_errors
@@ -107,6 +107,8 @@ def read(path: Path, format_: str | None) -> tuple[str, list[tuple[int, Marked, 
     """The texts of a file: what their numbers count; the number, the text, and the translation if
     the file may have one. Raises: DataError.
     """
+    if format_ is None:
+        refuse_unread(str(path))
     format_ = format_ or format_of(path.name) or "lines"
     if format_ in ("lines", "txt"):
         texts = enumerate(read_text_lines(path), 1)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from xml.parsers.expat import ErrorString, ExpatError
 
-from nmt.config.parts import DOCUMENT_FORMATS, FORMATS, SUFFIXES, format_of
+from nmt.config.parts import DOCUMENT_FORMATS, FORMATS, SUFFIXES, format_of, refuse_unread
 from nmt.errors import DataError, FormatError
 from nmt.lines import CONVERT, ENCODINGS, MAX_STREAMED_BYTES, to_utf8
 from nmt.plugins import Part, import_object
@@ -242,7 +242,9 @@ def open_document(
         FormatError: `data` has another one.
         NmtError: a library is not installed.
     """
-    format_name = format_name or format_of(name)
+    if format_name is None:
+        refuse_unread(name)
+        format_name = format_of(name)
     if format_name not in DOCUMENT_FORMATS:
         raise DataError(
             f"{name}: unknown format; these are known: "

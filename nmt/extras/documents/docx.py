@@ -52,7 +52,7 @@ class DocxDocument(TextDocument):
                 if unpacked > MAX_UNPACKED or any(each.file_size > MAX_XML for each in texts):
                     raise DataError(f"{name}: would unpack to too many bytes; divide it")
                 if len({*archive.namelist()}) < len(archive.namelist()):
-                    raise DataError(f"{name}: has a member twice; save it as .docx again")
+                    raise DataError(f"{name}: has a member twice; save it again")
                 if (damaged := archive.testzip()) is not None:
                     raise zipfile.BadZipFile(damaged)
                 for info in texts:

@@ -342,7 +342,7 @@ def test_remarks(name: str, file: str, found: list[str], remark: str) -> None:
 @pytest.mark.parametrize(
     ("name", "file", "problem"),
     [
-        ("x.doc", "a", "x.doc: unknown format; these are known: .txt, .md, .markdown, .html"),
+        ("x.doc", "a", "x.doc: is a document in a format that nmt does not read; save it as .docx"),
         ("x.md", b"a\n\xff", "x.md, line 2: not UTF-8 (invalid start byte); save it as UTF-8"),
         ("x.html", "abcdefg".encode("utf-16-le"), "x.html: is UTF-16 or no text; save it as UTF-8"),
         ("x.html", b"PK\3\4", "x.html: is compressed (.zip); unpack it first"),

@@ -52,13 +52,21 @@ def test_warnings_name_the_lines_of_the_file(nmt: Run, here: list[object], tmp_p
     assert nmt(*here, path).err.startswith("nmt: lines 5, 6: ")
 
 
-def test_markup_that_is_not_read_gives_a_warning(
-    nmt: Run, here: list[object], tmp_path: Path
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("in.yaml", "is texts of a program in a format that nmt does not read; convert it to .po"),
+        ("in.ASS", "is subtitles in a format that nmt does not read; convert it to .srt"),
+        ("in.odt", "is a document in a format that nmt does not read; save it as .docx or .html"),
+    ],
+)
+def test_other_formats_are_refused(
+    name: str, text: str, nmt: Run, here: list[object], tmp_path: Path
 ) -> None:
-    path = tmp_path / "in.yaml"
+    path = tmp_path / name
     path.write_text(f"{DOG}\n")
-    assert "in.yaml: nmt does not read this format" in nmt(*here, path).err
-    assert "does not read" not in nmt(*here, path, "--format", "lines").err
+    nmt.refuses(f"{path}: {text}", *here, path)
+    assert nmt(*here, path, "--format", "lines").status == 0
 
 
 def test_a_fault_in_plain_text_keeps_the_lines_before_it(

@@ -1,0 +1,162 @@
+"""Files that other programs and people wrote: mixed line ends, escapes, segments, sounds; and
+hostile ones, which take a time in proportion to their size.
+"""
+
+import io
+import time
+import zipfile
+from contextlib import suppress
+
+import pytest
+
+from nmt.errors import DataError
+from tests.extras.documents.examples import unit
+from tests.extras.documents.rewriting import changed, document, texts, unchanged
+from tests.extras.documents.test_docx import archive, paragraph, run
+
+MIXED = {
+    "x.properties": b"a=one dog\r\nb=two \\\r\n  dogs\nc=three dogs\r\n",
+    "x.po": b'msgid ""\r\nmsgstr ""\r\n\r\nmsgid "one dog"\nmsgstr ""\n',
+    "x.xml": b'<resources>\r\n<string name="a">one dog</string>\n</resources>\r\n',
+    "x.json": b'{\r\n"a": "one dog",\n"b": "two dogs"\r\n}\r\n',
+    "x.srt": b"1\r\n0:0:1,000 --> 0:0:2,000\r\none dog\n\n",
+    "x.html": b"<p>one dog</p>\r\n<p>two dogs</p>\n",
+    "x.md": b"one dog\r\n\n- two dogs\n",
+    "x.txt": b"one dog\r\ntwo dogs\nthree dogs\r\n",
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_line_ends_of_two_systems_stay(name: str) -> None:
+    assert unchanged(name, MIXED[name]) == MIXED[name]
+    new = changed(name, MIXED[name])
+    assert b"ONE DOG" in new
+    assert b"\\r" not in new
+    assert b"\r" not in new.replace(b"\r\n", b"\n")
+
+
+def test_a_wrapped_value_ends_with_its_line() -> None:
+    new = changed("x.properties", MIXED["x.properties"]).decode()
+    assert new == "a=ONE DOG\r\nb=TWO DOGS\nc=THREE DOGS\r\n"
+
+
+@pytest.mark.parametrize(
+    ("message", "found"),
+    [(r"\101 dog", ["A dog"]), (r"\x41 dog", ["A dog"]), (r"a\\033 dog", [r"a\033 dog"])],
+)
+def test_letters_by_number(message: str, found: list[str]) -> None:
+    assert texts("x.po", f'msgid "{message}"\nmsgstr ""\n') == found
+
+
+@pytest.mark.parametrize("sign", [r"\033", r"\x1b", r"\303\244", r"\6"])
+def test_other_characters_by_number_are_named(sign: str) -> None:
+    opened = document("x.po", f'msgid "{sign}[1mOne dog"\nmsgstr ""\n')
+    assert not opened.segments
+    assert [*opened.remarks] == [r"has characters by number (\033); translate it by hand"]
+
+
+SOURCE = (
+    '<seg-source><mrk mtype="seg" mid="0">One.</mrk> <mrk mtype="seg" mid="1">Two.</mrk>'
+    "</seg-source>"
+)
+PARTS = '<mrk mtype="seg" mid="0"/> <mrk mtype="seg" mid="1">{}</mrk>'
+
+
+@pytest.mark.parametrize(
+    ("target", "found", "written"),
+    [
+        (PARTS.format(""), ["One.", "Two."], ">ONE.</mrk> <mrk"),
+        (PARTS.format("Zwei."), ["One."], ">ONE.</mrk> <mrk"),
+        (f'<g id="1">{PARTS.format("Zwei.")}</g>', ["One."], "Zwei.</mrk></g>"),
+        ('<g id="1"></g>', ["One. Two."], ">ONE. TWO.</target>"),
+    ],
+)
+def test_segments_of_cat_tools(target: str, found: list[str], written: str) -> None:
+    file = unit(f"<source>One. Two.</source>{SOURCE}<target>{target}</target>")
+    assert texts("x.xlf", file) == found
+    assert written in changed("x.xlf", file).decode()
+
+
+def test_a_segment_without_a_place_is_named() -> None:
+    target = '<target><mrk mtype="seg" mid="0"/></target>'
+    opened = document("x.xlf", unit(f"<source>One. Two.</source>{SOURCE}{target}"))
+    assert [*opened.remarks] == ["has segments without a place in its target"]
+
+
+@pytest.mark.parametrize(
+    ("cue", "found"),
+    [
+        ("[door opens] Who is there?", ["door opens", "Who is there?"]),
+        ("(sighs) I see.\nIt rains.", ["sighs", "I see. It rains."]),
+        ("[Tom]: Where are you?", ["Tom", "Where are you?"]),
+        ("- [Tom] Where are you?", ["Tom", "Where are you?"]),
+        ("I see. (laughs)", ["I see.", "laughs"]),
+        ("I see (I think) a dog.", ["I see (I think) a dog."]),
+        ("[door opens]", ["door opens"]),
+        (">> A dog.\n>> A cat.", ["A dog.", "A cat."]),
+        (">> A dog. >> A cat.", ["A dog.", "A cat."]),
+        ("- A dog? - A cat.", ["A dog?", "A cat."]),
+        ("A dog - a cat.", ["A dog - a cat."]),
+    ],
+)
+def test_sounds_and_speakers(cue: str, found: list[str]) -> None:
+    file = f"1\n0:0:1,000 --> 0:0:2,000\n{cue}\n"
+    assert texts("x.srt", file) == found
+    assert changed("x.srt", file).decode().split() == file.replace(cue, cue.upper()).split()
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("<![CDATA[A <b> dog.]]>", "A <b> dog."),
+        ("A <![CDATA[& <]]> dog.", "A & < dog."),
+        ("A<!-- > --> dog.", "A dog."),
+    ],
+)
+def test_sections_of_word(text: str, found: str) -> None:
+    assert texts("x.docx", archive(paragraph(run(text)))) == [found]
+
+
+def test_damaged_archives_are_refused_at_once() -> None:
+    data = archive(paragraph(run("A dog.")), others={"word/media/a.png": b"picture" * 9})
+    place = data.index(b"word/media/a.png") + 20
+    damaged = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+    with pytest.raises(DataError, match=r"damaged, or no \.docx .*; save it as \.docx again"):
+        document("x.docx", damaged)
+    stream = io.BytesIO(data)
+    with zipfile.ZipFile(stream, "a") as output, pytest.warns(UserWarning, match="Duplicate"):
+        output.writestr("word/document.xml", "<w:document/>")
+    with pytest.raises(DataError, match="has a member twice; save it again"):
+        document("x.docx", stream.getvalue())
+
+
+HOSTILE = {
+    "x.xml": '<resources><string name="a">{}</string></resources>',
+    "x.srt": "1\n0:0:1,000 --> 0:0:2,000\n{}\n",
+    "x.properties": "a={}\n",
+    "x.json": '{{"a": "{}"}}',
+    "x.po": 'msgid "{}"\nmsgstr ""\n',
+    "x.html": "<p>{}</p>",
+    "x.md": "{}\n",
+    "x.xlf": unit("<source>{}</source>"),
+}
+UNITS = ["a", " ", "\t", "a ", " \n", "\n", "(", "[", "-", "_", "*", "`", "{", "}", "%", ".", ":"]
+UNITS += ["1", "A ", "> ", ">> ", "- a. ", "(a) ", "| ", "~", "'", ", "]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_files(name: str) -> None:
+    def seconds(unit: str, size: int) -> float:
+        file = HOSTILE[name].format("a" + unit * (size // len(unit)) + "a")
+        start = time.process_time()
+        with suppress(DataError):
+            changed(name, file, str)
+        return time.process_time() - start
+
+    slow = []
+    for part in UNITS:
+        if seconds(part, 8000) > 0.2:
+            short, long = (min(seconds(part, n) for _ in range(3)) for n in (2000, 8000))
+            if long > 10 * short:
+                slow.append(part)
+    assert slow == []
