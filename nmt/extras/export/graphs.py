@@ -219,10 +219,10 @@ def _look_up(bias: LexicalBias, src: Tensor) -> Translations:
             places = torch.where(bias.word_keys[later] <= keys, later, places)
         rows = torch.where(bias.word_keys[places] == keys, bias.src_size + places, src)
     ids = bias.ids[rows].flatten(1)  # [B, S * k]
-    in_order, order = ids.sort(1)
+    in_order, order = ids.sort(1, descending=True)
     is_new = (in_order[:, 1:] != in_order[:, :-1]).long()
     column = torch.cat([torch.zeros_like(ids[:, :1]), is_new.cumsum(1)], 1)
-    n_columns = column.max() + 1
+    n_columns = column[:, -1].amax(0) + 1
     unique = torch.zeros_like(ids).scatter(1, column, in_order)[:, :n_columns]
     columns = torch.zeros_like(column).scatter(1, order, column)
     columns = columns.view(*src.shape, bias.size)  # [B, S, k]

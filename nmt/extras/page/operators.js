@@ -6,8 +6,6 @@ const size = (dims) => dims.reduce((product, n) => product * n, 1);
 const numbers = (tensor) => Array.from(tensor.data, Number);
 const sum = (values) => values.reduce((total, value) => total + value);
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
-const smaller = (x, y) => (x < y ? x : y);
-const larger = (x, y) => (x > y ? x : y);
 
 // A tensor as three axes [outer, n, inner], of which the middle one is `axis`.
 function around({ dims }, axis) {
@@ -83,41 +81,34 @@ function fillProducts(x, y, products) {
   for (let i = 0; i < x.length; i++) products[i] = x[i] * y[i];
 }
 
-// compute: the values along an axis -> a value. Without axis, of all.
+// compute: the values along an axis -> a value.
 function reduction(compute) {
   return ([a, chosen], { axes, keepdims = 1 }) => {
-    const [axis, another] = chosen ? numbers(chosen) : (axes ?? []);
-    if (another !== undefined) throw new Error("a reduction has one axis, or all");
-    const all = { data: a.data, dims: [a.data.length] };
-    const [outer, n, inner] = axis === undefined ? around(all, 0) : around(a, axis);
+    const [axis] = chosen ? numbers(chosen) : axes;
+    const [outer, n, inner] = around(a, axis);
     const values = strided(a.data, [outer, inner, n], [n * inner, 1, inner]).data;
     const length = outer * inner;
     const data = a.data.constructor.from({ length }, (_, i) => compute(part(values, i, n)));
-    if (axis === undefined) return { data, dims: keepdims ? a.dims.map(() => 1) : [] };
     return { data, dims: keepdims ? a.dims.with(axis, 1) : a.dims.toSpliced(axis, 1) };
   };
 }
 
-// The positions of the k largest (or smallest) values, in order; of equal ones, the first.
-function best(values, k, isLargest) {
+// The positions of the k largest values, in order; of equal ones, the first.
+function best(values, k) {
   const chosen = [];
-  const isBefore = (i, j) => (isLargest ? values[i] > values[j] : values[i] < values[j]);
   for (let i = 0; i < values.length; i++) {
-    if (chosen.length === k && !isBefore(i, chosen[k - 1])) continue;
-    const place = chosen.findIndex((other) => isBefore(i, other));
+    if (values[i] <= values[chosen[k - 1]]) continue;
+    const place = chosen.findIndex((other) => values[i] > values[other]);
     chosen.splice(place < 0 ? k : place, 0, i);
-    chosen.length = Math.min(chosen.length, k);
+    chosen.splice(k);
   }
   return chosen;
 }
 
-// Positions in `data` [outer, n, inner] of the elements of `index` [outer, m, inner], which counts
-// along `axis`.
-function positions(data, index, axis) {
-  const [, n, inner] = around(data, axis);
-  const m = index.dims.at(axis);
-  const start = (i) => Math.floor(i / (m * inner)) * n;
-  return numbers(index).map((position, i) => (start(i) + position) * inner + (i % inner));
+// Positions in the rows of `a` [.., n] of the elements that `index` [.., m] chooses from each row.
+function positions(a, index) {
+  const [n, m] = [a.dims.at(-1), index.dims.at(-1)];
+  return numbers(index).map((position, i) => Math.floor(i / m) * n + position);
 }
 
 // A layer of a cell over x [S, B, I], forward or in both directions: its outputs and last states,
@@ -155,8 +146,10 @@ function layer(nStates, advance) {
   };
 }
 
-// As in ONNX: (inputs, attributes) -> output, or outputs; and `Linear`, for constant weights.
-// program.py reads the names in this table.
+// As in ONNX: (inputs, attributes) -> output, or outputs; and `Linear`, for constant weights. They
+// do what graphs.py needs: Squeeze, Unsqueeze and reductions of one axis; Clip to a maximum; CumSum,
+// TopK, GatherElements and ScatterElements along the last axis; Slice with steps of 1. program.py
+// reads the names in this table.
 const OPERATORS = {
   Abs: unary((x) => (x < 0 ? -x : x)),
   Add: binary((x, y) => x + y, fillSums),
@@ -166,7 +159,7 @@ const OPERATORS = {
     if (to === 9) return { data: Uint8Array.from(data, Boolean), dims };
     return { data: BigInt64Array.from(data, (x) => BigInt(Math.trunc(Number(x)))), dims };
   },
-  Clip: ([a, low, high]) => OPERATORS.Min([low ? binary(larger)([a, low]) : a, high ?? a]),
+  Clip: ([a, , high]) => OPERATORS.Min([a, high]),
   Concat: (all, { axis }) => {
     const dims = all[0].dims.with(axis, sum(all.map((a) => a.dims.at(axis))));
     const data = new all[0].data.constructor(size(dims));
@@ -181,13 +174,10 @@ const OPERATORS = {
     }
     return { data, dims };
   },
-  CumSum: ([a, axis]) => {
-    const [, n, inner] = around(a, Number(axis.data[0]));
-    const data = a.data.slice();
-    for (let i = 0; i < data.length; i++) {
-      if (Math.floor(i / inner) % n) data[i] += data[i - inner];
-    }
-    return { data, dims: a.dims };
+  CumSum: ([{ data, dims }]) => {
+    const sums = data.slice();
+    for (let i = 0; i < sums.length; i++) if (i % dims.at(-1)) sums[i] += sums[i - 1];
+    return { data: sums, dims };
   },
   Div: binary((x, y) => x / y),
   Equal: test((x, y) => x === y),
@@ -210,9 +200,9 @@ const OPERATORS = {
     const dims = a.dims.toSpliced(axis, 1, ...index.dims);
     return { data: data instanceof Uint16Array ? BigInt64Array.from(data, BigInt) : data, dims };
   },
-  GatherElements: ([a, index], { axis = 0 }) => {
-    const places = positions(a, index, axis);
-    return { data: a.data.constructor.from(places, (i) => a.data[i]), dims: index.dims };
+  GatherElements: ([a, index]) => {
+    const data = a.data.constructor.from(positions(a, index), (i) => a.data[i]);
+    return { data, dims: index.dims };
   },
   GRU: layer(1, (fromInput, fromHidden, hidden) => {
     const n = hidden.length;
@@ -266,7 +256,7 @@ const OPERATORS = {
     }
     return { data, dims: [...batch, m, n] };
   },
-  Min: (all) => all.reduce((a, b) => binary(smaller)([a, b])),
+  Min: binary((x, y) => (x < y ? x : y)),
   Mod: binary((x, y) => ((x % y) + y) % y),
   Mul: binary((x, y) => x * y, fillProducts),
   Neg: unary((x) => -x),
@@ -284,7 +274,7 @@ const OPERATORS = {
     for (let i = 0; i < values.length; i++) total += Math.exp(values[i] - largest);
     return largest + Math.log(total);
   }),
-  ReduceMax: reduction((values) => values.reduce(larger)),
+  ReduceMax: reduction((values) => values.reduce((x, y) => (x > y ? x : y))),
   ReduceMean: reduction((values) => sum(values) / values.length),
   ReduceSum: reduction(sum),
   Reshape: ([{ data, dims }, shape]) => {
@@ -294,17 +284,16 @@ const OPERATORS = {
   RNN: layer(1, (fromInput, fromHidden, hidden) => {
     for (let i = 0; i < hidden.length; i++) hidden[i] = Math.tanh(fromInput[i] + fromHidden[i]);
   }),
-  ScatterElements: ([a, index, { data: updates }], { axis = 0, reduction }) => {
+  ScatterElements: ([a, index, { data: updates }], { reduction }) => {
     const data = a.data.slice();
-    positions(a, index, axis).forEach((to, i) => {
+    positions(a, index).forEach((to, i) => {
       data[to] = reduction ? data[to] + updates[i] : updates[i];
     });
     return { data, dims: a.dims };
   },
   Shape: ([{ dims }]) => ({ data: BigInt64Array.from(dims, BigInt), dims: [dims.length] }),
   Sigmoid: unary(sigmoid),
-  Slice: ([a, starts, ends, axes, by]) => {
-    if (by?.data.some((step) => step !== 1n)) throw new Error("Slice has steps of 1 only");
+  Slice: ([a, starts, ends, axes]) => {
     return (axes ? numbers(axes) : [...starts.data.keys()]).reduce((tensor, axis, i) => {
       const [, n, inner] = around(tensor, axis);
       const place = ({ data }) => Math.max(0, Math.min(n, Number(data[i]) + (data[i] < 0 ? n : 0)));
@@ -314,33 +303,27 @@ const OPERATORS = {
     }, a);
   },
   Softmax: (inputs, attributes) => OPERATORS.Exp([OPERATORS.LogSoftmax(inputs, attributes)]),
-  Squeeze: ([{ data, dims }, axes]) => {
-    return { data, dims: numbers(axes).reduceRight((all, axis) => all.toSpliced(axis, 1), dims) };
-  },
+  Squeeze: ([{ data, dims }, axis]) => ({ data, dims: dims.toSpliced(Number(axis.data[0]), 1) }),
   Sub: binary((x, y) => x - y, fillDifferences),
   Tanh: unary(Math.tanh),
   Tile: ([a, repeats]) => {
     const repeat = (tensor, n, axis) => OPERATORS.Concat(Array(n).fill(tensor), { axis });
     return numbers(repeats).reduce(repeat, a);
   },
-  TopK: ([a, k], { axis, largest = 1 }) => {
-    const [outer, n] = around(a, axis);
-    const dims = a.dims.with(axis, Number(k.data[0]));
-    const bestOf = (_, i) => best(part(a.data, i, n), dims.at(axis), largest);
-    const ids = Array.from({ length: outer }, bestOf);
-    const values = ids.flatMap((chosen, i) => chosen.map((id) => a.data[i * n + id]));
-    return [
-      { data: a.data.constructor.from(values), dims },
-      { data: BigInt64Array.from(ids.flat(), BigInt), dims },
-    ];
+  TopK: ([a, k]) => {
+    const [length, n] = around(a, -1);
+    const dims = a.dims.with(-1, Number(k.data[0]));
+    const ids = Array.from({ length }, (_, i) => best(part(a.data, i, n), dims.at(-1)));
+    const chosen = { data: BigInt64Array.from(ids.flat(), BigInt), dims };
+    return [OPERATORS.GatherElements([a, chosen]), chosen];
   },
   Transpose: ([a], { perm }) => {
     const [dims, steps] = [a.dims, stepsOf(a)].map((list) => perm.map((axis) => list[axis]));
     return strided(a.data, dims, steps);
   },
-  Unsqueeze: ([{ data, dims }, axes]) => {
-    const insert = (all, axis) => all.toSpliced(axis < 0 ? axis + all.length + 1 : axis, 0, 1);
-    return { data, dims: numbers(axes).reduce(insert, dims) };
+  Unsqueeze: ([{ data, dims }, axis]) => {
+    const [place] = numbers(axis);
+    return { data, dims: dims.toSpliced(place < 0 ? place + dims.length + 1 : place, 0, 1) };
   },
   Where: (tensors) => {
     const [dims, isFirst, first, second] = aligned(tensors);
