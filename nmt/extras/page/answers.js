@@ -10,7 +10,6 @@ class Translator {
   constructor(parts, weights) {
     const { settings, vocabularies, tokenizers } = parts;
     this.rules = parts;
-    this.settings = settings;
     this.options = { ...settings.decoding, words: vocabularies.tgt.tokens.length };
     this.wide = new RegExp(parts.wide, "u");
     this.model = new Model(parts, weights);
@@ -29,19 +28,17 @@ class Translator {
   }
 
   // The n best translations of a sentence that begin with the ids `prefix`; of those with the same
-  // text, the best one.
-  async translate(text, n, prefix) {
+  // text, the best one. More hypotheses are asked for where few texts differ.
+  async findBest(text, n, prefix, nBest = n) {
     const given = this.read(text);
     if (!given.src.length) return [];
-    if (!prefix.length && isCopied(text, this.settings.not_copied)) return [copyOf(given)];
-    const findBest = async (nBest) => {
-      const { best } = await search(this.model, given.src, this.options, nBest, prefix);
-      const all = best.map((end) => this.translationOf(given, end));
-      const texts = all.map(({ text }) => text);
-      return all.filter(({ text }, i) => texts.indexOf(text) === i).slice(0, n);
-    };
-    const found = await findBest(n);
-    return found.length < n && n < this.options.beam ? findBest(this.options.beam) : found;
+    if (!prefix.length && isCopied(text, this.rules.settings.not_copied)) return [copyOf(given)];
+    const { best } = await search(this.model, given.src, this.options, nBest, prefix);
+    const all = best.map((end) => this.translationOf(given, end));
+    const texts = all.map((each) => each.text);
+    const found = all.filter((each, i) => texts.indexOf(each.text) === i).slice(0, n);
+    const { beam } = this.options;
+    return found.length < n && nBest < beam ? this.findBest(text, n, prefix, beam) : found;
   }
 
   translationOf(given, end) {
@@ -54,18 +51,8 @@ class Translator {
     for (const { position, token } of replaced) written[position] = token;
     const text = this.tgt.tokenizer.join(written);
     const token_log_probs = nodes.map(({ own }) => own);
-    const { score, complete } = end;
-    return {
-      ...given,
-      text,
-      tokens,
-      written,
-      replaced,
-      attention,
-      token_log_probs,
-      score,
-      complete,
-    };
+    const found = { text, tokens, written, replaced, attention, token_log_probs };
+    return { ...given, ...found, score: end.score, complete: end.complete };
   }
 
   // Unknown words become the source word with the largest weight (Luong 2015b).
@@ -75,10 +62,9 @@ class Translator {
     return positions.map((position) => {
       const weights = attention[position].slice(0, srcTokens.length);
       const peak = weights.indexOf(Math.max(...weights));
-      if (!weights.some(Boolean)) {
-        return { position, src_position: null, token: "", origin: "left out" };
-      }
-      return { position, src_position: peak, token: surfaces[peak], origin: "copied" };
+      return weights.some(Boolean)
+        ? { position, src_position: peak, token: surfaces[peak], origin: "copied" }
+        : { position, src_position: null, token: "", origin: "left out" };
     });
   }
 
@@ -92,11 +78,11 @@ class Translator {
   }
 
   // All about each line and its translations.
-  async lines({ q, alternatives = 0, prefix = "" }) {
+  async translate({ q, alternatives = 0, prefix = "" }) {
     const ids = this.idsOf(this.tgt.tokenizer.split(prefix));
     const lines = [];
     for (const line of q) lines.push(await this.detailsOf(line, 1 + alternatives, ids));
-    return lines;
+    return { lines };
   }
 
   // A line of several sentences has them.
@@ -105,7 +91,7 @@ class Translator {
     for (const [start, end] of prefix.length ? [[0]] : findSentences(line, this.rules.sentences)) {
       if (line) await pause();
       const { source, srcTokens, srcCut } = this.read(line.slice(start, end));
-      const best = await this.translate(source, n, prefix);
+      const best = await this.findBest(source, n, prefix);
       sentences.push({
         source,
         src_words: this.groupWords(source, srcTokens, this.src.tokenizer)[0],
@@ -199,23 +185,24 @@ class Translator {
       const probability = Math.exp(own);
       if (found.size && probability < MIN_PROBABILITY) break;
       await pause();
-      const [best] = await this.translate(text, 1, [...prefix, id]);
+      const [best] = await this.findBest(text, 1, [...prefix, id]);
       if (!found.has(best.text)) found.set(best.text, { best, probability });
     }
-    return [...found.values()].flatMap(({ best, probability }) => {
+    const alternatives = [...found.values()].flatMap(({ best, probability }) => {
       const [translation, warnings] = [this.describe(best), this.warningsOf(best)];
       // None: the token continues the word before.
       const words = translation.words.filter(({ token }) => token === prefix.length);
       return words.map((word) => ({ word: word.text, probability, translation, warnings }));
     });
+    return { alternatives };
   }
 
   // How much less probable each token of a translation and its end become, in nats, without each
   // word of the source.
-  async losses({ q: text, tokens }) {
+  async without({ q: text, tokens }) {
     const { srcTokens, src } = this.read(text);
     const [words, places] = this.groupWords(text, srcTokens, this.src.tokenizer);
-    if (words.length < 2) return []; // without its only word, there is nothing to translate
+    if (words.length < 2) return { losses: [] }; // without its only word, nothing is left
     const shorter = words.map((_, word) => src.filter((_, i) => places[i] !== word));
     const ids = [...this.idsOf(tokens), EOS];
     const losses = words.map(() => []);
@@ -224,23 +211,24 @@ class Translator {
       const id = ids[losses[0].length];
       losses.forEach((loss, i) => loss.push(step.logProb(0, id) - step.logProb(i + 1, id)));
     }
-    return losses;
+    return { losses };
   }
 
   // What the beam kept at each step.
-  async nodes({ q }) {
+  async tree({ q }) {
     const { src } = this.read(q);
     const { best, steps } = await search(this.model, src, this.options, this.options.beam);
-    const nodes = steps.flat();
+    const kept = steps.flat();
     const placeIn = (list, node) => (list.includes(node) ? list.indexOf(node) : null);
-    return nodes.map((node) => ({
+    const nodes = kept.map((node) => ({
       text: this.tgt.tokens[node.id],
-      parent: placeIn(nodes, node.parent),
+      parent: placeIn(kept, node.parent),
       rank: placeIn(best, node),
       probability: Math.exp(node.own),
       log_prob: node.logProb,
       ends: node.complete || best.includes(node),
     }));
+    return { nodes };
   }
 }
 

@@ -1,66 +1,52 @@
 // The worker: loads the runs, and answers the requests of the page one after the other.
 
 const PATIENCE = 1000; // milliseconds until the page says that it is at work
-// By path, the name of an answer, and of the method of a translator that finds it.
-const NAMES = {
-  translate: "lines",
-  alternatives: "alternatives",
-  without: "losses",
-  tree: "nodes",
-};
 
 const translators = new Map(); // name of a run -> promise of its translator
 let queue = Promise.resolve();
 let current; // the request that is being answered
 
-// A message is a run, or a request with a port for its answer. Back go texts: what the page waits
-// for.
+// A request comes with a port: for { progress } on the way, and for { answer } or { error }.
 onmessage = ({ data, ports: [port] }) => {
-  queue = queue.then(() => (port ? answer(data, port) : add(data)));
+  queue = queue.then(() => respond(data, port));
 };
 
-function add(run) {
-  const loaded = load(run);
-  translators.set(run.name, loaded);
-  return loaded.catch(({ message }) => postMessage(message));
-}
-
-async function answer({ path, body }, port) {
-  const request = { start: performance.now(), isCancelled: false };
+async function respond({ path, body }, port) {
+  const request = { port, start: performance.now(), isCancelled: false };
   port.onmessage = () => (request.isCancelled = true); // nobody waits for the answer
   current = request;
-  postMessage("");
   try {
-    const translator = await translators.get(body.run);
-    await pause();
-    const method = NAMES[path.slice(1)];
-    port.postMessage({ answer: { run: body.run, [method]: await translator[method](body) } });
-  } catch (error) {
-    port.postMessage({ error: error.message });
+    port.postMessage({ answer: await answerTo(path, body) });
+  } catch ({ message }) {
+    port.postMessage({ error: message });
   }
-  postMessage("");
+}
+
+async function answerTo(path, body) {
+  await pause(); // it may be cancelled already
+  if (path === "/load") translators.set(body.run, load(body));
+  const translator = await translators.get(body.run);
+  return path === "/load" || translator[path.slice(1)](body);
 }
 
 // To wait for between the parts of an answer: lets messages come in; ends a cancelled request.
 async function pause() {
-  if (performance.now() - current.start > PATIENCE) postMessage("Translating…");
+  const { port, start } = current;
+  if (performance.now() - start > PATIENCE) port.postMessage({ progress: "Translating…" });
   await new Promise((resolve) => setTimeout(resolve));
   if (current.isCancelled) throw new Error("cancelled");
 }
 
-async function load(run) {
-  postMessage(`Loading ${run.name}…`);
-  const files = await Promise.all([run.model, run.weights].map(read));
+async function load({ run, model, weights }) {
+  current.port.postMessage({ progress: `Loading ${run}…` });
+  const files = await Promise.all([model, weights].map(read));
   try {
-    new RegExp("", "v"); // old browsers fail here, not later
     await startKernel();
-    const [model, weights] = await Promise.all(files.map(unpack));
-    return new Translator(JSON.parse(new TextDecoder().decode(model)), weights);
+    const [parts, numbers] = await Promise.all(files.map(unpack));
+    return new Translator(JSON.parse(new TextDecoder().decode(parts)), numbers);
   } catch ({ message }) {
     const reason = "its files are damaged or incomplete, or this browser is older than 2023";
-    throw new Error(`${run.name} cannot be used: ${reason} (${message}).`);
-  } finally {
-    postMessage("");
+    throw new Error(`${run} cannot be used: ${reason} (${message}).`);
   }
 }
 
