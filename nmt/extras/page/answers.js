@@ -124,15 +124,12 @@ class Translator {
       // Tokens that add no text belong to the next word.
       const next = Math.max(rows.lastIndexOf(index) + 1, first);
       const isOwn = ({ position, token }) => token && position >= first && position < next;
-      const result = {
-        text: word,
-        before: text.slice(end, start),
-        token: first,
-        probability: Math.exp(sumOf(token_log_probs.slice(first, next))),
-        origin: replaced.findLast(isOwn)?.origin ?? "model",
-      };
+      const probability = Math.exp(sumOf(token_log_probs.slice(first, next)));
+      const origin = replaced.findLast(isOwn)?.origin ?? "model";
+      const before = text.slice(end, start);
+      const token = first;
       [end, first] = [start + word.length, next];
-      return result;
+      return { text: word, before, token, probability, origin };
     });
     // The sum over a source word's tokens, the mean over an output word's; the last column is the
     // end of the source.

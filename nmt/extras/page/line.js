@@ -17,10 +17,11 @@ class Paragraph {
     this.figure = make("section", {}, ...line.warnings.map(warningOf), this.text, this.panel);
     let rest = line.translations[0].text;
     for (const sentence of line.sentences ?? [line]) {
-      const start = rest.indexOf(sentence.translations[0]?.text);
+      const text = sentence.translations[0]?.text;
+      const start = rest.indexOf(text);
       if (start < 0) continue; // it cannot be told from the others: it is only text
       this.text.append(rest.slice(0, start), this.sentence(run, sentence));
-      rest = rest.slice(start + sentence.translations[0].text.length);
+      rest = rest.slice(start + text.length);
     }
     this.text.append(rest);
     this.figure.dataset.text = this.text.textContent;
@@ -78,9 +79,7 @@ class Line {
 
   // Fills a part of the figure.
   fill(selector, ...children) {
-    const part = this.figure.querySelector(selector);
-    part.replaceChildren(...children);
-    part.hidden = !children.length;
+    this.figure.querySelector(selector).replaceChildren(...children);
   }
 
   // Fills a look, if it is open, with what the method of its name returns.
@@ -109,11 +108,11 @@ class Line {
     const sources = this.line.src_words;
     if (!losses.length) return "The source has only one word: there is nothing to leave out.";
     if (losses.length !== sources.length) throw new Error("The source words are unclear.");
-    const ends = [...words.slice(1).map(({ token }) => token), tokens.length];
     const sum = (values) => values.reduce((total, value) => total + value, 0);
-    const rows = words.map(({ token }, row) =>
-      losses.map((ofTokens) => sum(ofTokens.slice(token, ends[row]))),
-    );
+    const rows = words.map(({ token }, i) => {
+      const end = words[i + 1]?.token ?? tokens.length;
+      return losses.map((ofTokens) => sum(ofTokens.slice(token, end)));
+    });
     const label = `Nats without each source word, ${this.run.name}: ${text}`;
     return shadedTable(label, sources, words, rows, 5, attention ?? []);
   }
@@ -141,7 +140,7 @@ class Line {
     if (confidence >= UNSURE) texts.push(`Confidence ${percent(confidence)}.`);
     const doubt = `Low confidence, ${percent(confidence)}: check this translation.`;
     const doubts = isUnsure(confidence) ? [make("span.warning", {}, doubt)] : [];
-    return texts.length ? [...doubts, texts.join(" ")] : doubts;
+    return [...doubts, texts.join(" ")];
   }
 
   // A row for another translation of the beam: its words that the shown one lacks are bold.
@@ -151,9 +150,8 @@ class Line {
     for (const word of other.text.split(" ")) {
       text.append(shown.includes(word) ? word : make("strong", {}, word), " ");
     }
-    const button = make("button", {}, text);
-    button.onclick = () => this.replace(this.shown.words[0], other);
-    return make("li", {}, button);
+    const onclick = () => this.replace(this.shown.words[0], other);
+    return make("li", {}, make("button", { onclick }, text));
   }
 
   // The words that could stand in place of a word.
@@ -172,10 +170,7 @@ class Line {
     panel.onkeydown = ({ key }) => {
       if (key === "Escape") find(".close").click();
     };
-    find("form").onsubmit = (event) => {
-      event.preventDefault();
-      this.force(word, field.value, message);
-    };
+    find("form").onsubmit = () => this.force(word, field.value, message);
     this.fill(".place", panel);
     try {
       const tokens = this.shown.tokens.slice(0, word.token);
@@ -193,15 +188,14 @@ class Line {
   choice(word, { word: text, probability, translation, warnings }) {
     const rest = written(translation.words.slice(this.shown.words.indexOf(word) + 1));
     const words = make("span", {}, make("strong", {}, text), make("small", {}, rest));
-    const button = make("button", {}, words, make("small", {}, percent(probability)));
-    button.ariaCurrent = String(translation.text === this.shown.text);
-    button.onclick = () => this.replace(word, translation, warnings);
-    return make("li", {}, button);
+    const ariaCurrent = String(translation.text === this.shown.text);
+    const onclick = () => this.replace(word, translation, warnings);
+    const share = make("small", {}, percent(probability));
+    return make("li", {}, make("button", { ariaCurrent, onclick }, words, share));
   }
 
   // Start the translation with the words before `word` and the typed text.
   async force(word, typed, message) {
-    if (!typed.trim()) return;
     const before = written(this.shown.words.slice(0, this.shown.words.indexOf(word)));
     const fields = { q: [this.line.source], details: true, prefix: `${before} ${typed}`.trim() };
     try {

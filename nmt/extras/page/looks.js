@@ -26,27 +26,26 @@ function drawTree(nodes, run) {
   const hasPieces = nodes.some(({ text }) => /^▁./.test(text)); // "▁" begins a word
   const piece = (text) => (text.startsWith("▁") ? text.slice(1) || "▁" : `+${text}`);
   const readable = (text) => (hasPieces ? piece(text) : text.replaceAll("￭", "+"));
-  const heights = []; // rows of each column
-  for (const node of nodes) {
-    node.column = node.parent === null ? 0 : nodes[node.parent].column + 1;
-    node.row = heights[node.column] ?? 0;
-    heights[node.column] = node.row + 1;
-    node.best = node.rank ?? nodes.length; // the best rank that it leads to
-  }
+  for (const node of nodes) node.best = node.rank ?? nodes.length; // the best that it leads to
   for (const { parent, best } of nodes.toReversed()) {
     if (parent !== null) nodes[parent].best = Math.min(best, nodes[parent].best);
   }
-  const boxes = nodes.map(({ text, rank, parent, column, row, best, ends, probability }) => {
-    const label = text === "<eos>" ? "(end)" : readable(text);
-    const title = make("b", {}, rank === null ? label : `${rank + 1}. ${label}`);
-    const box = make("div", {}, title, make("small", {}, percent(probability)));
-    box.style.gridArea = `${row + 1} / ${column + 1}`;
-    const fall = parent === null ? 0 : row - nodes[parent].row; // in rows, from its parent
+  const heights = []; // rows of each column
+  const boxes = nodes.map((node) => {
+    const parent = nodes[node.parent];
+    node.column = parent ? parent.column + 1 : 0;
+    node.row = heights[node.column] ?? 0;
+    heights[node.column] = node.row + 1;
+    const label = node.text === "<eos>" ? "(end)" : readable(node.text);
+    const title = make("b", {}, node.rank === null ? label : `${node.rank + 1}. ${label}`);
+    const box = make("div", {}, title, make("small", {}, percent(node.probability)));
+    box.style.gridArea = `${node.row + 1} / ${node.column + 1}`;
+    const fall = parent ? node.row - parent.row : 0; // in rows, from its parent
     box.style.setProperty("--fall", Math.abs(fall));
-    if (parent !== null) box.classList.add(fall < 0 ? "up" : "down");
-    if (ends) box.classList.add("end");
-    if (best === 0) box.classList.add("best");
-    if (best === nodes.length) box.classList.add("dropped");
+    if (parent) box.classList.add(fall < 0 ? "up" : "down");
+    if (node.ends) box.classList.add("end");
+    if (node.best === 0) box.classList.add("best");
+    if (node.best === nodes.length) box.classList.add("dropped");
     return box;
   });
   const label = `Tree of the beam, ${run.name}: ${nodes.length} nodes in ${heights.length} steps`;

@@ -152,6 +152,7 @@ function updateSoon(event) {
 // The terms, source -> target. Lines that are none are named.
 function readTerms() {
   if (!isServer) return {};
+  localStorage.setItem(`terms ${direction.value}`, terms.value);
   const lines = terms.value.split("\n").map((line) => line.split(/[=\t]/));
   const pairs = lines.map((parts) => parts.map((part) => part.trim()));
   const isTerm = (pair) => pair.length === 2 && pair.every(Boolean);
@@ -195,9 +196,6 @@ for (const field of [source, terms]) {
   field.addEventListener("input", updateSoon);
   field.addEventListener("compositionend", updateSoon);
 }
-terms.addEventListener("input", () => {
-  localStorage.setItem(`terms ${direction.value}`, terms.value);
-});
 byId("file").addEventListener("change", ({ target }) => {
   translateFiles([...target.files]);
   target.value = ""; // the same file may be chosen again
@@ -206,8 +204,7 @@ direction.addEventListener("change", choose);
 addEventListener("hashchange", () => {
   if (location.hash !== addressOfText()) start().catch(report);
 });
-byId("token").addEventListener("submit", (event) => {
-  event.preventDefault();
+byId("token").addEventListener("submit", () => {
   sessionStorage.setItem("token", byId("token-field").value);
   byId("token").hidden = true;
   start().catch(report);

@@ -43,12 +43,11 @@ class Model {
       words: (row) => rowOf(best_ids, row).map((id) => ({ id, own: logProb(row, id) })),
       attention: (row) => rowOf(attention, row),
       after: (rows) => {
-        const next = { ...encoded };
         const index = idTensor(rows, [rows.length]);
-        for (const name of Object.keys(encoded).filter((name) => name.startsWith("state."))) {
-          next[name] = OPERATORS.Gather([outputs[name.replace("state.", "next.")], index], {});
-        }
-        return next;
+        const names = Object.keys(encoded).filter((name) => name.startsWith("state."));
+        const next = (name) => outputs[name.replace("state.", "next.")];
+        const states = names.map((name) => [name, OPERATORS.Gather([next(name), index], {})]);
+        return { ...encoded, ...Object.fromEntries(states) };
       },
     };
   }

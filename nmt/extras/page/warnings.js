@@ -22,10 +22,8 @@ class Language {
 
   // Of each token with letters: whether it is in the vocabulary.
   known(text) {
-    return this.tokenizer
-      .split(text)
-      .filter(hasLetters)
-      .map((token) => this.ids.has(token));
+    const tokens = this.tokenizer.split(text).filter(hasLetters);
+    return tokens.map((token) => this.ids.has(token));
   }
 }
 
@@ -45,14 +43,15 @@ function warningOfSource({ source, text, srcTokens, replaced }, rules, src, tgt)
   const words = start.split(SPACES).filter(hasLetters);
   if (isInCapitals(start, words, rules, src)) return "source in capitals";
   if (isTargetLanguage(words, rules, src, tgt)) return "source in target language";
-  const unknown = srcTokens.filter((token) => hasLetters(token) && !src.ids.has(token));
+  const isUnknown = (token) => hasLetters(token) && !src.ids.has(token);
+  const nUnknown = srcTokens.filter(isUnknown).length;
   const nWords = srcTokens.filter(hasLetters).length;
-  if (nWords && nWords === unknown.length) return "source unknown";
-  if (nWords >= rules.MIN_WORDS && unknown.length > nWords / 2) return "source mostly unknown";
-  const isCopied = (token) =>
-    text.toLowerCase().includes(src.tokenizer.join([token]).toLowerCase());
+  if (nWords && nWords === nUnknown) return "source unknown";
+  if (nWords >= rules.MIN_WORDS && nUnknown > nWords / 2) return "source mostly unknown";
+  const lower = text.toLowerCase();
+  const isCopied = (token) => lower.includes(src.tokenizer.join([token]).toLowerCase());
   const isReplaced = (i) => replaced.some(({ src_position }) => src_position === i);
-  const isLost = (token, i) => unknown.includes(token) && !isCopied(token) && !isReplaced(i);
+  const isLost = (token, i) => isUnknown(token) && !isCopied(token) && !isReplaced(i);
   return srcTokens.some(isLost) && "word unknown";
 }
 
