@@ -97,10 +97,10 @@ function reduction(compute) {
 function best(values, k) {
   const chosen = [];
   for (let i = 0; i < values.length; i++) {
-    if (values[i] <= values[chosen[k - 1]]) continue;
+    if (chosen.length === k && values[i] <= values[chosen[k - 1]]) continue;
     const place = chosen.findIndex((other) => values[i] > values[other]);
     chosen.splice(place < 0 ? k : place, 0, i);
-    chosen.splice(k);
+    chosen.length = Math.min(chosen.length, k);
   }
   return chosen;
 }
