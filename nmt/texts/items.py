@@ -33,7 +33,7 @@ _LABEL = re.compile(r"(\s*\S*\w\S*(?: \S+){0,3}(?<![\s.!?:]))\s?:\s*")
 # Most sentences have nothing of all this.
 _HINT = re.compile(
     rf"\d[\d.,:/'’-]*\d|[{{%<&@#$\\`_/\[]|\w\.\w|{EMOJI}|[A-Z\d]-\d|\d-[A-Z]"
-    r"|[A-Za-z]\d|\d[A-Za-z]|\B[-:!.]\w|[a-z][+-][A-Z\d]|[€£¥§°]|\*\.|\+\+"
+    r"|[A-Za-z]\d|\d[A-Za-z]|\B[-:!.]\w|[a-z][+-][A-Z\d]|[€£¥§°⁰¹²³⁴-⁹₀-₉]|\*\.|\+\+"
 )
 _CASED_WORD = re.compile(r"[^\W\d_](?:\w|[-'’](?=[^\W\d_])(?!s\b))*")
 # What belongs to an item beside it: "file_%d.txt", "{0}%", "250GB", but not "1990s" and "100th".
@@ -46,6 +46,10 @@ _AFTER = {
 MAX_BEFORE = MAX_LABEL = 100  # characters
 _JOINT = re.compile(r"[/:.,|=+~_\\-]?")  # between two items that are one: "{a}/{b}"
 _LETTER = re.compile(rf"[^\W{NO_SPACES}]")  # of scripts that write spaces between words
+# Two elements that are one: "Ctrl + S", "a/b".
+_BETWEEN = re.compile(r"[^\w\s()\[\]{}\"'“”‘’«»]{0,2}|\s?\+\s?")
+_DOTS = re.compile(r"\s*+(?:(?:\.{2,}+|…)\s*+)++(?=[\w\"'“„«(¿¡]|\Z)")
+STANDING = {"break", "empty", "note"}  # kinds of marks without words
 _WITHOUT_END = {"br", "hr", "img", "input", "wbr"}
 # Tags whose other half may stand in another line.
 _HTML = (
@@ -53,18 +57,54 @@ _HTML = (
     " strong sub sup table td th title tr u ul"
 )
 _KNOWN = {*_WITHOUT_END, *_HTML.split()}
+# Tags at which a line ends.
+BREAK = re.compile(
+    r"</?(?:br|hr|address|article|aside|blockquote|caption|center|dd|details|div|dl|dt|fieldset"
+    r"|figcaption|figure|footer|form|h[1-6]|header|li|main|nav|ol|option|p|pre|section|summary"
+    r"|table|tbody|td|tfoot|th|thead|title|tr|ul)(?![\w:.-])",
+    re.IGNORECASE,
+)
+_GOES_ON = re.compile(rf"(?:(?!{BREAK.pattern})<[^<>]*>){{0,9}}(\w)", re.IGNORECASE)
+# The number of a note, after its word, or another raised sign: "dog<sup>1</sup>", "dog[1]", "dog¹".
+# Each repetition has a limit, so that no text takes long.
+_SIGNS = r"(?:<[^<>]{0,300}>|&#?\w{1,20};|[^\w<>&]|\d){1,40}?"
+_WORD_BEFORE = r"(?<=[\w.,;:!?\"'”’»)])"
+NOTE = re.compile(
+    rf"<(su[bp])\b[^<>]{{0,300}}>{_SIGNS}</\1>|(?<!\d)<(su[bp])\b[^<>]{{0,300}}>(?:[a-z]|TM|SM)</\2>"
+    rf"|(?<=[^\s(\[])<a\s(?=[^<>]{{0,300}}#)[^<>]{{0,300}}>{_SIGNS}</a>"
+    rf"|{_WORD_BEFORE}(?:(?:\[[1-9]\d{{0,2}}(?:\s?[,–-]\s?\d{{1,3}}){{0,9}}\]){{1,9}}(?![\w(\[])"
+    r"|\[\W{0,3}\d{1,3}\W{0,3}\]\([^()\s]{0,300}\)|[⁺⁻]?[⁰¹²³⁴-⁹]{1,9}|[₀-₉]{1,9})"
+)
+_LOWERED = re.compile(r"[₀-₉]|<sub\b|.*\"subscript\"", re.DOTALL)
+# What is one with a raised or lowered sign: "10<sup>6</sup>", "H<sub>2</sub>O".
+_FORMULA = re.compile(r"\d*(?:[A-Z][a-z]?\d*)+")
+_TERM = r"[A-Za-z\d\u00c0-\u024f\u0370-\u03ff]+"
+_TERM_BEFORE, _TERM_AFTER = re.compile(rf"{_TERM}\Z"), re.compile(_TERM)
+# Elements of plain lines that stay, the last one over characters: ruby.
+_OWN: list[tuple[Kind, re.Pattern[str]]] = [
+    ("note", NOTE),
+    ("item", re.compile(r"<(code|kbd|samp|var)\b[^<>]{0,300}>[^<>]{1,300}</\1>")),
+    ("note", re.compile(r"(?:<(r[pt])\b[^<>]{0,300}>[^<>]{0,300}</\1>){1,9}")),
+]
 
 
-def signs(text: str, keep: Sequence[re.Pattern[str]] = ()) -> list[Sign]:
+def signs(
+    text: str, keep: Sequence[re.Pattern[str]] = (), formulas: Sequence[Sign] = ()
+) -> list[Sign]:
     """What stays as it is, in order, each with the characters that it covers. Numbers have three
     digits at least, or are decimals, dates or times.
 
     Args:
-        keep: finds further items.
+        keep: finds further items. formulas: items with marks of the text inside.
     """
-    if not keep and not _HINT.search(text):
+    if not keep and not formulas and not _HINT.search(text):
         return []
-    found = [
+    found = [*formulas]
+    for kind, pattern in _OWN:
+        for match in pattern.finditer(text):
+            sign = _sign(text, *match.span(), kind)
+            found.append((_formula(text, sign) if pattern is NOTE else None) or sign)
+    found += [
         Sign(match.start(), match[0], kind, len(match[0]))
         for kind, pattern in [*_KEPT, *(("item", pattern) for pattern in keep)]
         for match in pattern.finditer(text)
@@ -81,7 +121,7 @@ def signs(text: str, keep: Sequence[re.Pattern[str]] = ()) -> list[Sign]:
         last_end = whole[index].end
     joined = whole[:1]
     for before, sign in pairwise(whole):
-        are_items = {before.kind, sign.kind} <= {"item", "number"}
+        are_items = {before.kind, sign.kind} <= {"item", "number"} and not before.parts + sign.parts
         if are_items and _JOINT.fullmatch(text, before.end, sign.position):
             kind = sign.kind if joined[-1].kind == "number" else joined[-1].kind
             joined[-1] = _sign(text, joined[-1].position, sign.end, kind)
@@ -94,9 +134,22 @@ def _sign(text: str, start: int, end: int, kind: Kind) -> Sign:
     return Sign(start, text[start:end], kind, end - start)
 
 
+def _formula(text: str, note: Mark) -> Sign | None:
+    """The item of which a raised or lowered sign is a part, if it is one."""
+    before = _TERM_BEFORE.search(text, max(note.position - MAX_BEFORE, 0), note.position)
+    after = _TERM_AFTER.match(text, note.end)
+    if before is None or not (
+        after
+        or before[0][-1].isdecimal()
+        or (_LOWERED.match(note.written) and _FORMULA.fullmatch(before[0]))
+    ):
+        return None
+    return _sign(text, before.start(), after.end() if after else note.end, "item")
+
+
 def _with_neighbors(text: str, sign: Sign, first: int, last: int) -> Sign:
     """The item and the letters that touch it, between two places."""
-    if sign.kind not in ("item", "number"):
+    if sign.parts or sign.kind not in ("item", "number"):
         return sign
     before = _BEFORE.search(text, max(first, sign.position - MAX_BEFORE), sign.position)
     start = sign.position if before is None else before.start()
@@ -105,7 +158,9 @@ def _with_neighbors(text: str, sign: Sign, first: int, last: int) -> Sign:
 
 
 def _with_kinds_of_tags(text: str, found: list[Sign]) -> list[Sign]:
-    """Tags that do not enclose anything are empty, or placeholders: "Type <name> here"."""
+    """Tags that do not enclose anything are empty, or placeholders: "Type <name> here"; blocks
+    begin and end a line.
+    """
     kinds: list[Kind] = [sign.kind for sign in found]
     is_open: list[tuple[int, str]] = []
     n_open: defaultdict[str, int] = defaultdict(int)
@@ -113,7 +168,7 @@ def _with_kinds_of_tags(text: str, found: list[Sign]) -> list[Sign]:
         if sign.kind != "open":
             continue
         name = re.findall(r"[\w:.-]+", sign.written)[0].lower()
-        kinds[index] = "empty"
+        kinds[index] = "break" if BREAK.match(sign.written) else "empty"
         if sign.written[1] == "/":
             while n_open[name] and kinds[index] == "empty":
                 opening, other = is_open.pop()
@@ -141,13 +196,15 @@ def without_signs(marked: Marked, keep: Sequence[re.Pattern[str]] | None) -> Mar
     Args:
         keep: finds further items; with None there are no items but those that are marks.
     """
-    found = [] if keep is None else signs(marked.text, keep)
+    found = [] if keep is None else signs(marked.text, keep, [*_formulas(marked)])
     if not found and not marked.marks:
         return marked
     parts = list[str]()
     marks = list[Mark]()
     length = position = 0  # of the new text; in the old one
-    for mark in in_order([*_outside(marked.marks, found), *found]):
+    inner = {part for sign in found for part in sign.parts}
+    others = [mark for mark in marked.marks if mark not in inner]
+    for mark in in_order([*_outside(others, found), *found]):
         part = marked.text[position : mark.position]
         written = mark.written
         position = mark.end
@@ -159,17 +216,40 @@ def without_signs(marked: Marked, keep: Sequence[re.Pattern[str]] | None) -> Mar
             touches = is_after_item or _LETTER.match(before) or _LETTER.match(following)
             if isinstance(mark, Sign) or (written and not touches):
                 word = ANY_NUMBER if mark.kind == "number" else ANY_NAME
-        elif isinstance(mark, Sign) and mark.kind == "empty" and following.isspace():
+        elif isinstance(mark, Sign) and following.isspace() and mark.kind in STANDING:
             # Between two spaces: one of them goes with it.
             stripped = part.rstrip() if length or part.strip() else part
             written = part[len(stripped) :] + written
             part = stripped
+        elif mark.kind == "break" and _goes_on(marked.text, mark):
+            word = " "
         length += len(part)
-        marks.append(replace(mark, position=length, written=written, covered=len(word)))
+        covered = 0 if mark.kind == "break" else len(word)
+        marks.append(replace(mark, position=length, written=written, covered=covered))
         _join_element(marks)
         parts += [part, word]
         length += len(word)
-    return Marked("".join([*parts, marked.text[position:]]), tuple(marks))
+    text = "".join([*parts, marked.text[position:]])
+    return Marked(text, tuple(_side_by_side(text, marks)))
+
+
+def _goes_on(text: str, mark: Mark) -> bool:
+    """Whether a line goes on after a break that touches the words around it."""
+    following = _GOES_ON.match(text, mark.end)
+    before = text[max(mark.position - 1, 0) : mark.position]
+    return following is not None and following[1].islower() and before not in ("", ">", " ")
+
+
+def _formulas(marked: Marked) -> Iterator[Sign]:
+    """The items of which notes are parts."""
+    inner: defaultdict[Range, list[Mark]] = defaultdict(list)
+    for note in marked.marks:
+        if note.kind == "note" and (item := _formula(marked.text, note)):
+            inner[item.position, item.end].append(note)
+    for (start, end), notes in inner.items():
+        places = pairwise([start, *(note.position for note in notes), end])
+        *words, last = (_sign(marked.text, *place, "item") for place in places)
+        yield _one([*(part for pair in zip(words, notes, strict=True) for part in pair), last])
 
 
 def _outside(marks: Sequence[Mark], found: Sequence[Sign]) -> Iterator[Mark]:
@@ -191,12 +271,36 @@ def _join_element(marks: list[Mark]) -> None:
         return
     opening, item, closing = marks[-3:]
     if item.covered and (opening.position, closing.position) == (item.position, item.end):
-        inside = "".join(each.written for each in marks[-3:])
-        marks[-3:] = [replace(item, written=inside, parts=(opening, item, closing))]
+        marks[-3:] = [_one(marks[-3:])]
+
+
+def _side_by_side(text: str, marks: Sequence[Mark]) -> Iterator[Mark]:
+    """Items with nothing but a sign between them become one: <kbd>Ctrl</kbd>+<kbd>S</kbd>."""
+    groups: list[list[Mark]] = []
+    for mark in marks:
+        last = groups[-1][-1] if groups else mark
+        if (
+            groups
+            and last.kind == mark.kind == "item"
+            and (last.covered or len(groups[-1]) > 1)
+            and (mark.covered or mark.position == last.end)
+            and _BETWEEN.fullmatch(text, last.end, mark.position)
+        ):
+            groups[-1] += [_sign(text, last.end, mark.position, "item"), mark]
+        else:
+            groups.append([mark])
+    return (group[0] if len(group) == 1 else _one(group) for group in groups)
+
+
+def _one(marks: Sequence[Mark]) -> Sign:
+    """The item of several marks."""
+    parts = tuple(part for mark in marks for part in mark.parts or (mark,) if part.written)
+    written = "".join(part.written for part in parts)
+    return Sign(marks[0].position, written, "item", marks[-1].end - marks[0].position, parts)
 
 
 def without_edges(marked: Marked, *, ordinals: bool) -> Marked:
-    """A sentence whose "1. ", "a) " or "- " at the start is a mark, or the colon after a label.
+    """A sentence whose "1. ", "- " or "..." at the start is a mark, or the colon after a label.
 
     ordinals: "1." may be one.
     """
@@ -205,15 +309,14 @@ def without_edges(marked: Marked, *, ordinals: bool) -> Marked:
         colon = marked.text[label.end(1) :]
         marked = Marked(label[1], (*marked.marks, Edge(len(label[1]), colon, "empty")))
     found = _LIST_MARK.match(marked.text)
-    if (
-        found is None
-        or (ordinals and found[1])
-        or any(mark.position < found.end() for mark in marked.marks)
-    ):
+    size = 0 if found is None or (ordinals and found[1]) else found.end()
+    if dots := _DOTS.match(marked.text, size):
+        size = dots.end()
+    inside = [mark for mark in marked.marks if mark.position < size]
+    if not size or any(mark.position or mark.kind != "open" or not dots for mark in inside):
         return marked
-    size = found.end()
-    rest = (replace(mark, position=mark.position - size) for mark in marked.marks)
-    return Marked(marked.text[size:], (Edge(0, found[0], "empty"), *rest))
+    rest = (replace(mark, position=max(mark.position - size, 0)) for mark in marked.marks)
+    return Marked(marked.text[size:], (Edge(0, marked.text[:size], "empty"), *rest))
 
 
 def with_numbers(marked: Marked) -> Marked:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Literal
 
-Kind = Literal["open", "close", "empty", "item", "number"]
+Kind = Literal["open", "close", "empty", "break", "note", "item", "number"]
 
 
 @dataclass(frozen=True)
@@ -22,10 +22,11 @@ class Mark:
         position: the number of characters of the text before it.
         written: as it stands in the file, such as `<b>` or `**`.
         kind: `open` and `close` enclose a part of the text, and are nested; `empty` stands between
-            two words, such as `<br/>`; `item` takes the place of a word, such as `<x id="1"/>`
-            or code; so does a `number` of a plain line.
+            two words, such as a remark; so does a `break`, which ends a line, such as `<br/>`; a
+            `note` belongs to the word before it, such as `<sup>1</sup>`; `item` takes the place of
+            a word, such as `<x id="1"/>` or code; so does a `number` of a plain line.
         covered: how many characters of the text it takes the place of.
-        parts: of an element around nothing but an item: its marks. It is an item itself.
+        parts: of an item that has markup in it: its marks, and its text as signs.
     """
 
     position: int
@@ -38,9 +39,9 @@ class Mark:
         """The parts, at this place."""
         if not self.parts:
             return [self]
-        first, item, last = self.parts
-        inner = replace(item, position=self.position, covered=self.covered).apart()
-        return [replace(first, position=self.position), *inner, replace(last, position=self.end)]
+        first, *others = self.parts
+        first = replace(first, position=self.position, covered=self.covered)
+        return [first, *(replace(part, position=self.end, covered=0) for part in others)]
 
     @property
     def end(self) -> int:
@@ -117,13 +118,17 @@ class Marked:
         return Marked("".join([*parts, change(self.text[position:])]), tuple(marks))
 
     def cut(self, borders: Sequence[int]) -> list["Marked"]:
-        """The parts between these characters, of which the last is the end. A mark between two
-        belongs to the first one, unless it opens or covers something.
+        """The parts between these characters, of which the last is the end; every second one is a
+        gap. A mark between two belongs to the first one, unless it opens or covers something; a
+        break belongs to the gap.
         """
         parts: list[list[Mark]] = [[] for _ in borders[1:]]
+        index = 0
         for mark in self.marks:
             find = bisect_right if mark.kind == "open" or mark.covered else bisect_left
-            index = min(max(find(borders, mark.position) - 1, 0), len(parts) - 1)
+            index = min(max(find(borders, mark.position) - 1, index), len(parts) - 1)
+            if mark.kind == "break" and index % 2 == 0 and mark.position == borders[index + 1]:
+                index = min(index + 1, len(parts) - 1)
             parts[index].append(replace(mark, position=mark.position - borders[index]))
         return [
             Marked(self.text[start:end], tuple(marks))

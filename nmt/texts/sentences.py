@@ -23,10 +23,11 @@ BEGINS = re.compile(
 )
 # Languages that write ordinals with a full stop: "3. Mai".
 _WITH_ORDINALS = "bs cs da de et eu fi fo hr hu is lb lv nb nn no pl sk sl sr tr"
-# The word before the end, the mark, closing marks, opening marks, the next word.
+# The word before the end, the mark, closing marks, opening marks, the next word. None is at the
+# start: "... And you?"
 END = re.compile(
-    r"(?<![^\W_])([^\W_]+|(?<![.!?…।॥؟۔]))([.!?…।॥؟۔]+)"
-    rf"([{_CLOSING}]*)\s+([{_OPENING}—–-]*\s?)(?=([^\W\d_]+))"
+    rf"(?<![^\W_])([^\W_]+|(?<![.!?…।॥؟۔]))(?!^)(?<!^[{_OPENING}])([.!?…।॥؟۔।]+)"
+    rf"([{_CLOSING}]*)\s+((?:\.{{3}}|…)?[{_OPENING}—–-]*\s?)(?=([^\W\d_]+))"
 )
 # No space follows: "I love you.I miss you." and "Hello!Hi!", but neither "Mr.Smith" nor "ASP.NET".
 _LOWER, _UPPER = "a-zß-ÿα-ώа-я", "A-ZÀ-ÞΑ-ΩА-Я"
@@ -75,6 +76,7 @@ def _sentences_of_line(text: str, language: str) -> list[tuple[int, int]]:
             or text[start].isdecimal()
             or text[end - 2].isdecimal()
             or text[start].islower()
+            or text[start] in ".…"
             or BEGINS.match(text, start)
         ]
     starts = [0, *(start for _, start in ends)]
@@ -125,9 +127,10 @@ def has_ordinals(language: str) -> bool:
 def _is_end(match: re.Match[str], ordinals: bool, is_lower: bool) -> bool:
     word, mark, closing, opening, following = match.groups()
     begins = BEGINS.match(match.string, match.start(5)) is not None
-    if (following[0].islower() and (not is_lower or len(mark) > 1)) or (
+    goes_on = (following[0].islower() and (not is_lower or len(mark) > 1)) or (
         mark[-2:] in ("..", "…") and following == "I"
-    ):
+    )
+    if goes_on and opening[:1] not in (".", "…"):  # "Wait... ...and see."
         return False
     if closing and not opening:  # "Stop!" Tom said.
         return mark == "." or begins

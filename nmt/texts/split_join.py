@@ -13,9 +13,11 @@ from nmt.decoding.translation import Replacement, Translation
 from nmt.text.tokenizers import SPACE, Tokenizer
 from nmt.texts.marked import Marked
 from nmt.texts.sentences import split_sentences, writes_spaces
+from nmt.texts.word_weights import Range
 
 MAX_WEIGHTS = 1 << 22  # of the attention of a text: 16 MB
 _SEPARATOR = re.compile(r"(?<!\s)\s+[•·|/]\s+")  # of elements
+_BREAKS = re.compile(r"(?<!\s)\s*+\0[\s\0]*+")  # with the spaces around them
 
 
 class TranslatedText(NamedTuple):
@@ -27,7 +29,12 @@ class TranslatedText(NamedTuple):
 
 def split(text: Marked, src_language: str, tgt_language: str) -> tuple[list[Marked], list[Marked]]:
     """The sentences of a text, and what stands between their translations."""
-    places = split_sentences(_with_tabs(text), src_language)
+    shown = _with_tabs(text)
+    places = [
+        (line + start, line + end)
+        for line, line_end in _lines(text)
+        for start, end in split_sentences(shown[line:line_end], src_language)
+    ]
     borders = [border for (_, end), (start, _) in pairwise(places) for border in (end, start)]
     pieces = text.cut([0, *borders, len(text.text)])
     parts, gaps = pieces[::2], pieces[1::2]
@@ -46,6 +53,21 @@ def split(text: Marked, src_language: str, tgt_language: str) -> tuple[list[Mark
             for gap in gaps
         ]
     return parts, gaps
+
+
+def _lines(text: Marked) -> list[Range]:
+    """What stands between breaks. After a single one, a lower-case letter goes on with the line."""
+    places = [0, *(mark.position for mark in text.marks if mark.kind == "break"), len(text.text)]
+    shown = "\0".join(text.text[slice(*part)].replace("\0", " ") for part in pairwise(places))
+    borders, n_breaks = list[int](), 0
+    for found in _BREAKS.finditer(shown):
+        end, n_own = found.start() - n_breaks, found[0].count("\0")
+        n_breaks += n_own
+        following = shown[found.end() : found.end() + 1]
+        if found.start() and following and not (n_own == 1 and following.islower()):
+            borders += [end, found.end() - n_breaks]
+    edges = [0, *borders, len(text.text)]
+    return [*zip(edges[::2], edges[1::2], strict=True)]
 
 
 def _with_tabs(text: Marked) -> str:

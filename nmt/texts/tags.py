@@ -101,7 +101,8 @@ class _Finder:
         start, end = element.span
         first, after = self.source.inside(start, end)
         if start == end or first >= after:
-            place = self._beside(start)
+            is_note = element.first is not None and element.first.kind == "note"
+            place = self._beside(start, is_note=is_note)
             return place, place
         low, high = 0, len(self.target.text)
         if after - first < len(self.source.spans):
@@ -124,14 +125,19 @@ class _Finder:
             ends_here = element.first is not None and element.last is not None
             return low == high, ends_here, high - low
 
+        ends = set[int]()
         for element in sorted(siblings, key=rank):
             low, high = element.place
+            is_note = element.first is not None and element.first.kind == "note"
+            if is_note and low in ends:  # right behind another one
+                continue
             part = max(free, key=lambda part: min(part[1], high) - max(part[0], low))
             start, end = part
             low, high = min(max(low, start), end), max(min(high, end), start)
             element.place = low, high
             if low < high:
                 free.remove(part)
+                ends.add(high)
                 # Without spaces at their ends.
                 low = start + len(self.target.text[start:low].rstrip())
                 high = end - len(self.target.text[high:end].lstrip())
@@ -147,15 +153,15 @@ class _Finder:
             each.place = low if each.first else parent[0], high if each.last else parent[1]
         self.separate(siblings, parent, are_shared=True)
 
-    def _beside(self, position: int) -> int:
-        """Where an empty mark belongs: after a word that it touches, if a space follows; or before
-        the word that follows.
+    def _beside(self, position: int, *, is_note: bool) -> int:
+        """Where an empty mark belongs: after a word that it touches, if a space follows or it is a
+        note; or before the word that follows.
         """
         following = self.source.inside(position, position)[0]
         if following in (0, len(self.source.spans)) or not self.target.spans:
             return len(self.target.text) if following else 0
         around = self.source.text[position - 1 : position + 1]
-        word = following - (not around[0].isspace() and around[1:].isspace())
+        word = following - (not around[0].isspace() and (is_note or around[1:].isspace()))
         if not self.heights[self.peaks == word].any():  # it is not translated
             word = following - 1
         low, high = self._same(*self.source.spans[word]) or self._aligned(word, word + 1)

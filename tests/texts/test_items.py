@@ -35,7 +35,7 @@ from tests.texts.fakes import kind_of
         ("250GB v2.3.1-rc.2 12 500 km", ["number 250GB", "number v2.3.1-rc.2", "number 12 500"]),
         ("the 1990s, 100th, 256x256", ["number 1990", "number 100", "number 256x256"]),
         ("$5.00 and 99.9%", ["number $5.00", "number 99.9"]),
-        ('<a href="x.org">a</a><br/>', ['open <a href="x.org">', "close </a>", "empty <br/>"]),
+        ('<a href="x.org">a</a><br/>', ['open <a href="x.org">', "close </a>", "break <br/>"]),
         ("<input disabled> <0>x</0>", ["empty <input disabled>", "open <0>", "close </0>"]),
         ("a < b and c > d, x<y and z>w, <3", []),
         ("Hi 😀👍! a &amp; b.\\n", ["empty  😀👍", "empty  &amp;", "empty \\n"]),

@@ -26,6 +26,9 @@ DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, LookupError, RuntimeError, V
 AROUND = {f"w:{name}" for name in ("hyperlink", "ins", "moveTo", "sdt", "smartTag", "customXml")}
 DROPPED = {f"w:{name}" for name in ("lastRenderedPageBreak", "pPr", "proofErr", "rPr")}
 BREAKS = ("w:br", "w:cr", "w:ptab", "w:tab")
+NOTES = ("w:footnoteReference", "w:endnoteReference")
+# The format of raised and lowered signs.
+RAISED = re.compile(r"""<w:vertAlign\b[^>]*["']su[bp]""")
 WORDS = {"w:fldSimple", "m:oMath", "w:object", "w:sym"}  # stand for a word
 FIELD = re.compile(r"""<w:fldChar\b[^>]*fldCharType=["'](begin|end|separate)""")
 # In a format, without effect: the language, and elements that are empty without it.
@@ -168,12 +171,16 @@ def _run(text: str, run: Tag) -> Iterator[Piece]:
     start = run.start
     for child in children:
         end = run.outer_end if child is children[-1] else child.outer_end
-        if child.name == "w:t":
+        words = text[child.end : child.inner_end]
+        is_note = RAISED.search(layout) and not any(map(str.isalpha, unescape(words)))
+        if child.name == "w:t" and not is_note:
             yield Piece(start, end, name=format_)
         else:
             raw = text[child.start : child.outer_end]
             raw = f"{text[run.start : run.end]}{layout}{raw}{END}" if children[1:] else ""
             kind: Kind = "item" if child.name in WORDS else "empty"
+            kind = "note" if is_note or child.name in NOTES else kind
+            kind = "break" if child.name in ("w:br", "w:cr") else kind
             yield Piece(start, end, kind, "br" if child.name in BREAKS else "", written=raw)
         start = end
 
@@ -188,7 +195,7 @@ def _with_formats(pieces: Iterable[Piece], base: str) -> Iterator[Piece]:
     for piece in pieces:
         place = piece.start
         layout = piece.name if piece.kind is None else base
-        if piece.kind in ("empty", "item"):
+        if piece.kind not in (None, "open", "close"):
             layout = current
         if current not in (base, layout):
             yield Piece(place, place, "close", "w:r", written=END)

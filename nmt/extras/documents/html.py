@@ -10,6 +10,7 @@ from nmt.extras.documents.markup import (
     ATTRIBUTE,
     HTML,
     RAW,
+    READINGS,
     VOID,
     Kind,
     Piece,
@@ -18,11 +19,12 @@ from nmt.extras.documents.markup import (
     marked_of,
     tags,
 )
+from nmt.texts.items import BREAK
 from nmt.texts.marked import Marked
 
 INLINE = re.compile(
     "a|abbr|acronym|b|bdi|bdo|big|br|cite|code|data|del|dfn|em|font|i|img|input|ins|kbd|mark|math|"
-    "nobr|output|q|rp|rt|ruby|s|samp|small|span|strike|strong|sub|sup|svg|time|tt|u|var|wbr"
+    "nobr|output|q|rp|rt|rtc|ruby|s|samp|small|span|strike|strong|sub|sup|svg|time|tt|u|var|wbr"
 ).fullmatch
 KEPT = {"code", "kbd", "math", "samp", "svg", "tt", "var"}  # stay, as words of the text around
 SKIPPED = {*RAW, "pre", "template"}
@@ -52,10 +54,13 @@ def kind_of(text: str, tag: Tag) -> tuple[Kind | None, str, bool]:
         is_word = WORD.match(text, tag.start)
         return "item" if is_word else "empty" if text[tag.start + 1] == "!" else None, "", False
     is_start = name == tag.name and name not in VOID
-    is_whole = is_start and (name in KEPT or name in SKIPPED or _stays(tag))
+    stays = name in KEPT or name in SKIPPED or name in READINGS or _stays(tag)
+    is_whole = is_start and stays
     if not INLINE(name):
         return None, name, is_whole
-    if name in VOID or name == "svg":
+    if BREAK.match(f"<{name}"):
+        return "break", name, False
+    if name in VOID or name == "svg" or name in READINGS:
         return "empty", name, is_whole
     return "item" if is_whole else "open" if is_start else "close", name, is_whole
 

@@ -16,8 +16,9 @@ from markdown_it.token import Token
 from nmt.errors import FormatError
 from nmt.extras.documents.document import Segment, Skipped, line_at
 from nmt.extras.documents.html import KEPT
-from nmt.extras.documents.markup import VOID, Kind, Piece, marked_of
+from nmt.extras.documents.markup import READINGS, VOID, Kind, Piece, marked_of, paired
 from nmt.lines import MAX_STREAMED_BYTES
+from nmt.texts.items import BREAK
 from nmt.texts.marked import Mark, Marked
 
 FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\n(?:.*\n)*?\1[ \t]*(?:\n|\Z)")
@@ -26,10 +27,17 @@ FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\n(?:.*\n)*?\1[ \t]*(?:\n|\Z)")
 # of emoji, addresses. The lengths have limits, so that no file takes long.
 DIALECTS = re.compile(
     r"(?P<border>^(?:\[[ xX]\](?=\s)|\[\^[^\]\n]{1,99}\]:|\[[^\]\n]{1,99}\]:.*|\[![A-Za-z]+\].*"
-    r"|(?:!!!|\?\?\?|:::|===).*))|(?P<empty>\{[:#.][^{}\n]{0,500}\})|(?P<item>\[\^[^\]\s]{1,99}\]"
+    r"|(?:!!!|\?\?\?|:::|===).*|import\s.{1,500}\sfrom\s+['\"].*"
+    # Lines that have nothing but shortcodes: of Hugo, Zola, Jekyll and Handlebars.
+    r"|[ \t]*(?:(?:\{\{(?:[<%#/>]|\s*\w+\()[^{}]{0,1000}\}\}|\{%[^{}]{0,1000}%\})[ \t]*){1,9}$))"
+    r"|(?P<empty>\{[:#.][^{}\n]{0,500}\})|(?P<item>\[\^[^\]\s]{1,99}\]"
     r"|\{\{.{0,500}?\}\}|\{%.{0,500}?%\}|(\$\$?)(?!\s)[^$\n]{1,500}(?<!\s)\4(?!\d)"
     r"|:[a-z][a-z\d_+-]{0,99}:|https?://[^\s<>()\[\]]*[^\s<>()\[\].,;:!?'\"*_~])",
     re.MULTILINE,
+)
+# Nothing in them is Markdown. The second part of one that ends what another one begins is "/".
+SHORTCODE = re.compile(
+    r"(?:\{\{[<%]|\{%-?)\s*(?P<end>/|end)?\s*(?P<name>\w+)[^{}]{0,1000}(?:[>%]\}\}|%\})"
 )
 SOFT_BREAK = re.compile(r"\s*\n\s*")
 SAME = re.compile(r"\[([^\[\]]+)\]\[\1\]")
@@ -40,6 +48,7 @@ SPECIAL = re.compile(r"[\\`*\[\]<~]|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
 BLOCK = re.compile(
     r"\A(?:\d{1,9}(?=[.)](?:\s|$))|(?=#{1,6}(?:\s|$)|[-+*](?:\s|$)|[>|]|[-=]+$|```|~~~))"
 )
+MAX_ENCLOSED = 5000  # characters between two shortcodes of a pair
 HARMLESS = r"[\[!(\"'*_]{0,3}`{0,2}[^\W\d_]"  # a word that begins no block
 
 
@@ -154,8 +163,8 @@ class _Parser:
         text = replace(text, marks=tuple(marks))
         for written in (text.written, text.escaped(_escape), _spaced(text)):
             [token] = self._markdown.parseInline(written, self._references)
-            pieces = [piece for block in _blocks(token) for piece in block]
-            found = [piece.written for piece in pieces if piece.kind]
+            pieces = [piece for block in _blocks(token) for piece in paired(written, block)]
+            found = [each.written or written[each.start : each.end] for each in pieces if each.kind]
             words = [_decode(written[each.start : each.end]) for each in pieces if not each.kind]
             is_found = _letters(found) == _letters(mark.written for mark in marks)
             # Code beside code is one.
@@ -238,16 +247,22 @@ def _blocks(token: Token) -> Iterator[list[Piece]]:
     pieces, position = list[Piece](), 0
     labels: list[int] = []  # where those of the open links begin
     kept: Piece | None = None  # the start of an element that stays
+    inside = {
+        place for found in SHORTCODE.finditer(token.content) for place in range(*found.span())
+    }
     for child in token.children or ():
         if "span" not in child.meta or child.type in ("text", "text_special", "softbreak"):
             continue
+        if child.meta["span"][0] in inside:
+            continue
         piece = _markup(child, token.content, labels)
-        if kept is None and piece.kind == "open" and piece.name in KEPT:
+        if kept is None and piece.kind == "open" and (piece.name in KEPT or piece.name in READINGS):
             kept = piece
         elif kept is not None and (piece.kind, piece.name) == ("close", kept.name):
             written = token.content[kept.start : piece.end]
-            piece, kept = Piece(kept.start, piece.end, "item", written=written), None
-        if piece.name != "br":
+            kind: Kind = "empty" if kept.name in READINGS else "item"
+            piece, kept = Piece(kept.start, piece.end, kind, kept.name, written=written), None
+        if piece.kind != "break":
             piece = piece._replace(written=SOFT_BREAK.sub(" ", piece.written))
         if kept is None:
             pieces += [*_texts(token.content, position, piece.start), piece]
@@ -265,12 +280,17 @@ def _markup(token: Token, content: str, labels: list[int]) -> Piece:
     name, _, side = token.type.rpartition("_")
     if token.type == "hardbreak":
         written = "\\\n" if content[start] == "\\" else "  \n"
-        return Piece(start, end, "empty", "br", written=written)
+        return Piece(start, end, "break", "br", written=written)
     if token.type == "html_inline":
         tag = HTML_TAG.match(content, start)
         name = tag[2].lower() if tag else ""
         is_empty = tag is None or name in VOID or token.content.endswith("/>")
         kind = "empty" if is_empty else "close" if tag and tag[1] else "open"
+        if BREAK.match(content, start):
+            kind = "break"
+        # Alone in its line, it is a border.
+        if content[start - 1 : start] in ("", "\n") and content[end : end + 1] in ("", "\n"):
+            kind, name = "empty", "border"
     elif side == "open" and token.markup != "autolink":
         kind, start = "open", end - len(token.markup or "[")
         labels.append(end)
@@ -287,6 +307,16 @@ def _texts(content: str, start: int, end: int) -> Iterator[Piece]:
     for found in DIALECTS.finditer(content, start, end):
         yield Piece(start, found.start())
         kind: Kind = "item" if found["item"] else "empty"
-        yield Piece(*found.span(), kind, "border" if found["border"] else "", written=found[0])
+        kind = "note" if found[0].startswith("[^") and found["item"] else kind
+        name = "border" if found["border"] else ""
+        if found["item"] and (shortcode := SHORTCODE.fullmatch(found[0])):
+            name = shortcode["name"]
+            if shortcode["end"]:
+                kind = "close"
+            elif re.compile(rf"\{{.{{1,3}}(?:/|end)\s*{name}\b").search(
+                content, found.end(), found.end() + MAX_ENCLOSED
+            ):
+                kind = "open"
+        yield Piece(*found.span(), kind, name, written=found[0])
         start = found.end()
     yield Piece(start, end)

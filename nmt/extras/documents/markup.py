@@ -11,9 +11,10 @@ from typing import Literal, NamedTuple
 from xml.parsers import expat
 
 from nmt.errors import FormatError
+from nmt.texts.items import BREAK, NOTE, STANDING
 from nmt.texts.marked import Mark, Marked
 
-Kind = Literal["open", "close", "empty", "item"]
+Kind = Literal["open", "close", "empty", "break", "note", "item"]
 KindOf = Callable[["Tag"], tuple[Kind | None, str, bool]]  # as `blocks` asks for it
 
 # Each search for an end has a limit: hostile files take no longer than others.
@@ -30,6 +31,8 @@ TAG = re.compile(
 )
 ATTRIBUTE = re.compile(r"""\s([\w:.-]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'<>]+)""")
 VOID = {"br", "hr", "img", "input", "meta", "wbr"}  # elements of HTML without an end
+SEEN = {"br", "img", "input", "svg"}  # stand for themselves: no word goes on after them
+READINGS = {"rp", "rt", "rtc"}  # of the characters before them
 RAW = {"script", "style", "textarea", "xmp"}  # those without tags inside
 WHITE = " \t\n\f\r"
 SPACE = re.compile(f"[{WHITE}]+")
@@ -214,7 +217,7 @@ def marked_of(
     decode: the characters of a piece of text. keeps_space: otherwise, white space becomes one space
     each. keeps_ends: otherwise, markup around the text is left off.
     """
-    pieces = _paired(pieces) if keeps_ends else _trimmed(text, _paired(pieces))
+    pieces = paired(text, pieces) if keeps_ends else _trimmed(text, paired(text, pieces))
     if not pieces:
         return Marked(""), 0, 0
     marked, marks = "", list[Mark]()
@@ -225,17 +228,17 @@ def marked_of(
         if piece.kind is None:
             part = raw if keeps_space else SPACE.sub(" ", raw)
             if is_spaced and part[0] == " " and not keeps_space:
-                if before == "empty":  # has spaces on both sides
+                if before in ("empty", "note"):  # has spaces on both sides
                     marks[-1] = replace(marks[-1], written=f"{marks[-1].written} ")
                 part = part[1:]
             marked += decode(part)
-            is_spaced = marked[-1:] == " "
+            is_spaced, before = marked[-1:] == " ", None
         else:
             marks.append(Mark(len(marked), piece.written or raw, piece.kind))
-            is_break = piece.name == "br" and not is_spaced
+            is_break = piece.name in SEEN and not is_spaced and piece is not pieces[-1]
             marked += " " if is_break else ""
             is_spaced = piece.kind != "item" and (is_spaced or is_break)
-        before = None if piece.name == "br" else piece.kind
+            before = None if piece.name == "br" or is_break else piece.kind
     start, end = pieces[0].start, pieces[-1].end
     if not keeps_space:
         raw = text[start:end]
@@ -249,9 +252,11 @@ def _trimmed(text: str, pieces: Sequence[Piece]) -> Sequence[Piece]:
     first, last = 0, len(pieces) - 1
     while first <= last:
         blank = [
-            each.kind == "empty" or (not each.kind and not text[each.start : each.end].strip(WHITE))
+            each.kind in STANDING
+            or (not each.kind and not text[each.start : each.end].strip(WHITE))
             for each in (pieces[first], pieces[last])
         ]
+        blank[1] &= pieces[last].kind != "note"  # it belongs to the last word
         if pieces[first].kind == "open" and pieces[first].start == pieces[last].partner:
             blank = [True, True]
         if not any(blank):
@@ -260,8 +265,10 @@ def _trimmed(text: str, pieces: Sequence[Piece]) -> Sequence[Piece]:
     return pieces[first : last + 1]
 
 
-def _paired(pieces: Iterable[Piece]) -> list[Piece]:
-    """Pieces with their partners. Half a pair becomes empty, as does a pair around nothing."""
+def paired(text: str, pieces: Iterable[Piece]) -> list[Piece]:
+    """Pieces with their partners. Half a pair becomes empty, as does a pair around nothing; a pair
+    around the number of a note becomes a note.
+    """
     paired, opened = list[Piece](), list[int]()
     names = Counter[str]()  # of the opened tags
     for each in pieces:
@@ -280,9 +287,20 @@ def _paired(pieces: Iterable[Piece]) -> list[Piece]:
                 index = opened.pop()
                 names[paired[index].name] -= 1
             start = paired[index].start
-            if all(paired[i].kind == "empty" for i in range(index + 1, len(paired))):
-                paired[index:] = [Piece(start, piece.end, "empty")]
+            inner = {each.kind for each in paired[index + 1 :]}
+            if NOTE.fullmatch(text, start, piece.end):
+                inner = {"note"}
+            if inner <= STANDING:
+                kind: Kind = (
+                    "break" if "break" in inner else "note" if inner == {"note"} else "empty"
+                )
+                paired[index:] = [Piece(start, piece.end, kind)]
                 continue
+            readings = [each for each in paired[index:] if each.name in READINGS]
+            if readings:  # stay at the end of the element
+                paired[index:] = [each for each in paired[index:] if each not in readings]
+                written = "".join(text[each.start : each.end] for each in (*readings, piece))
+                piece = piece._replace(written=written)
             paired[index] = paired[index]._replace(partner=piece.start)
             piece = piece._replace(partner=start)
         paired.append(piece)
@@ -323,8 +341,12 @@ def content_of(
 
 
 def kind_in_section(tag: Tag) -> tuple[Kind | None, str, bool]:
-    """The kind of a tag that opens or closes something, or stands between words."""
+    """The kind of a tag that opens or closes something, or stands between words or lines."""
     name = tag.name.lstrip("/")
+    if BREAK.match(f"<{name}"):
+        return "break", name, False
+    if name in READINGS:
+        return "empty", name, name == tag.name
     if not name or name in VOID or tag.attributes.endswith("/"):
         return "empty", name, False
     return "open" if name == tag.name else "close", name, False

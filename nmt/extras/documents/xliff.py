@@ -129,4 +129,4 @@ def _kind(tag: Tag) -> tuple[Kind, str, bool]:
     if name in CLOSE or number.startswith("CLOSE_"):
         return "close", "", True
     is_break = number.startswith("LINE_BREAK") or values.get("ctype") == "lb"
-    return "empty" if is_break or values.get("subType") == "xlf:lb" else "item", "", True
+    return "break" if is_break or values.get("subType") == "xlf:lb" else "item", "", True

@@ -50,8 +50,10 @@ const trimEnd = (text) => text.replace(/[\p{White_Space}\x1c-\x1f]+$/u, "");
 function isEnd(match, rules, isLower) {
   const [all, word, mark, closing, opening, following] = match;
   const begins = rules.begins.test(match.input.slice(match.index + all.length));
-  if (/^\p{Lowercase}/u.test(following) && (!isLower || mark.length > 1)) return false;
-  if ((mark.endsWith("..") || mark === "…") && following === "I") return false;
+  const goesOn =
+    (/^\p{Lowercase}/u.test(following) && (!isLower || mark.length > 1)) ||
+    ((mark.endsWith("..") || mark === "…") && following === "I");
+  if (goesOn && !/^[.…]/.test(opening)) return false; // "Wait... ...and see."
   if (closing && !opening) return mark === "." || begins; // "Stop!" Tom said.
   if (mark !== ".") return true;
   const length = [...word].length;

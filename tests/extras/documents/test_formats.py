@@ -240,7 +240,7 @@ def test_lines_keep_all_around_them(before: str, after: str, encoding: str) -> N
                 *((7, "<b>", "open"), (12, "</b>", "close")),
                 *((11, "&app;", "item"), (13, '<xliff:g id="user">%1$s</xliff:g>', "item")),
                 *((4, '<a href="https://example.org">', "open"), (6, "</a>", "close")),
-                (13, "<br>", "empty"),
+                (13, "<br>", "break"),
             ],
         ),
         (
@@ -266,7 +266,7 @@ def test_lines_keep_all_around_them(before: str, after: str, encoding: str) -> N
                 (6, '<g id="1">', "open"),
                 (8, "</g>", "close"),
                 (10, '<x id="NAME"/>', "item"),
-                (11, '<x id="lb" ctype="lb"/>', "empty"),
+                (11, '<x id="lb" ctype="lb"/>', "break"),
                 (14, '<ph id="2">%d</ph>', "item"),
                 (15, '<bpt id="3">&lt;b></bpt>', "open"),
                 (20, '<ept id="3">&lt;/b></ept>', "close"),
