@@ -187,8 +187,8 @@ def _lost_numbers(
 
 
 def _plain_digits(text: str) -> str:
-    """With the digits of all scripts as 0 to 9."""
-    text = unicodedata.normalize("NFKC", text)
+    """With the digits of all scripts as 0 to 9; raised ones are none of the number before them."""
+    text = unicodedata.normalize("NFKC", re.sub("[⁰¹²³⁴-⁹₀-₉]", " ", text))
     return re.sub(r"[^\x00-\x7f]", lambda sign: str(unicodedata.decimal(sign[0], sign[0])), text)
 
 

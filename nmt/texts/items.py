@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -199,12 +199,14 @@ def without_signs(marked: Marked, keep: Sequence[re.Pattern[str]] | None) -> Mar
     found = [] if keep is None else signs(marked.text, keep, [*_formulas(marked)])
     if not found and not marked.marks:
         return marked
+    inner = {part for sign in found for part in sign.parts}
+    others = [mark for mark in marked.marks if mark not in inner]
+    ordered = in_order([*_outside(others, found), *found])
+    n_breaks = Counter(mark.position for mark in ordered if mark.kind == "break")
     parts = list[str]()
     marks = list[Mark]()
     length = position = 0  # of the new text; in the old one
-    inner = {part for sign in found for part in sign.parts}
-    others = [mark for mark in marked.marks if mark not in inner]
-    for mark in in_order([*_outside(others, found), *found]):
+    for mark in ordered:
         part = marked.text[position : mark.position]
         written = mark.written
         position = mark.end
@@ -221,7 +223,7 @@ def without_signs(marked: Marked, keep: Sequence[re.Pattern[str]] | None) -> Mar
             stripped = part.rstrip() if length or part.strip() else part
             written = part[len(stripped) :] + written
             part = stripped
-        elif mark.kind == "break" and _goes_on(marked.text, mark):
+        elif n_breaks[mark.position] == 1 and mark.kind == "break" and _goes_on(marked.text, mark):
             word = " "
         length += len(part)
         covered = 0 if mark.kind == "break" else len(word)
