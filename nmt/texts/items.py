@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -199,9 +199,7 @@ def without_signs(marked: Marked, keep: Sequence[re.Pattern[str]] | None) -> Mar
     found = [] if keep is None else signs(marked.text, keep, [*_formulas(marked)])
     if not found and not marked.marks:
         return marked
-    inner = {part for sign in found for part in sign.parts}
-    others = [mark for mark in marked.marks if mark not in inner]
-    ordered = in_order([*_outside(others, found), *found])
+    ordered = in_order([*_outside(marked.marks, found), *found])
     n_breaks = Counter(mark.position for mark in ordered if mark.kind == "break")
     parts = list[str]()
     marks = list[Mark]()
@@ -221,25 +219,23 @@ def without_signs(marked: Marked, keep: Sequence[re.Pattern[str]] | None) -> Mar
         elif isinstance(mark, Sign) and following.isspace() and mark.kind in STANDING:
             # Between two spaces: one of them goes with it.
             stripped = part.rstrip() if length or part.strip() else part
-            written = part[len(stripped) :] + written
-            part = stripped
-        elif n_breaks[mark.position] == 1 and mark.kind == "break" and _goes_on(marked.text, mark):
-            word = " "
-        length += len(part)
-        covered = 0 if mark.kind == "break" else len(word)
-        marks.append(replace(mark, position=length, written=written, covered=covered))
+            part, written = stripped, part[len(stripped) :] + written
+        place = length + len(part)
+        marks.append(replace(mark, position=place, written=written, covered=len(word)))
         _join_element(marks)
+        word = word or _space_after(marked.text, mark, n_breaks)
         parts += [part, word]
-        length += len(word)
-    text = "".join([*parts, marked.text[position:]])
-    return Marked(text, tuple(_side_by_side(text, marks)))
+        length = place + len(word)
+    return _side_by_side(Marked("".join([*parts, marked.text[position:]]), tuple(marks)))
 
 
-def _goes_on(text: str, mark: Mark) -> bool:
-    """Whether a line goes on after a break that touches the words around it."""
+def _space_after(text: str, mark: Mark, n_breaks: Mapping[int, int]) -> str:
+    """The space that a single break between two words needs, if the line goes on after it."""
+    if mark.kind != "break" or n_breaks[mark.position] > 1:
+        return ""
     following = _GOES_ON.match(text, mark.end)
-    before = text[max(mark.position - 1, 0) : mark.position]
-    return following is not None and following[1].islower() and before not in ("", ">", " ")
+    is_word = text[max(mark.position - 1, 0) : mark.position] not in ("", ">", " ")
+    return " " if is_word and following and following[1].islower() else ""
 
 
 def _formulas(marked: Marked) -> Iterator[Sign]:
@@ -255,10 +251,13 @@ def _formulas(marked: Marked) -> Iterator[Sign]:
 
 
 def _outside(marks: Sequence[Mark], found: Sequence[Sign]) -> Iterator[Mark]:
-    """The marks of a text, none inside of what was found."""
+    """The marks of a text, none inside of what was found, without those that are parts of it."""
     starts = [sign.position for sign in found]
+    inner = {part for sign in found for part in sign.parts}
     last = 0
     for mark in marks:
+        if mark in inner:
+            continue
         place = mark.position
         for sign in found[max(bisect_left(starts, place) - 1, 0) :][:1]:
             if sign.position < place < sign.end:
@@ -276,22 +275,23 @@ def _join_element(marks: list[Mark]) -> None:
         marks[-3:] = [_one(marks[-3:])]
 
 
-def _side_by_side(text: str, marks: Sequence[Mark]) -> Iterator[Mark]:
+def _side_by_side(marked: Marked) -> Marked:
     """Items with nothing but a sign between them become one: <kbd>Ctrl</kbd>+<kbd>S</kbd>."""
     groups: list[list[Mark]] = []
-    for mark in marks:
+    for mark in marked.marks:
         last = groups[-1][-1] if groups else mark
         if (
             groups
             and last.kind == mark.kind == "item"
             and (last.covered or len(groups[-1]) > 1)
             and (mark.covered or mark.position == last.end)
-            and _BETWEEN.fullmatch(text, last.end, mark.position)
+            and _BETWEEN.fullmatch(marked.text, last.end, mark.position)
         ):
-            groups[-1] += [_sign(text, last.end, mark.position, "item"), mark]
+            groups[-1] += [_sign(marked.text, last.end, mark.position, "item"), mark]
         else:
             groups.append([mark])
-    return (group[0] if len(group) == 1 else _one(group) for group in groups)
+    joined = (group[0] if len(group) == 1 else _one(group) for group in groups)
+    return replace(marked, marks=tuple(joined))
 
 
 def _one(marks: Sequence[Mark]) -> Sign:

@@ -29,6 +29,11 @@ class _Element:
     children: list["_Element"] = field(default_factory=list)
     place: Range = (0, 0)
 
+    @property
+    def is_note(self) -> bool:
+        """Whether it belongs to the word before it."""
+        return self.first is not None and self.first.kind == "note"
+
 
 def project(marks: Sequence[Mark], words: WordWeights) -> list[Mark]:
     """The marks of a source, at their places in its translation.
@@ -101,8 +106,7 @@ class _Finder:
         start, end = element.span
         first, after = self.source.inside(start, end)
         if start == end or first >= after:
-            is_note = element.first is not None and element.first.kind == "note"
-            place = self._beside(start, is_note=is_note)
+            place = self._beside(start, is_note=element.is_note)
             return place, place
         low, high = 0, len(self.target.text)
         if after - first < len(self.source.spans):
@@ -128,15 +132,13 @@ class _Finder:
         ends = set[int]()
         for element in sorted(siblings, key=rank):
             low, high = element.place
-            is_note = element.first is not None and element.first.kind == "note"
-            if is_note and low in ends:  # right behind another one
+            if element.is_note and low in ends:  # right behind another one
                 continue
-            part = max(free, key=lambda part: min(part[1], high) - max(part[0], low))
-            start, end = part
+            start, end = max(free, key=lambda part: min(part[1], high) - max(part[0], low))
             low, high = min(max(low, start), end), max(min(high, end), start)
             element.place = low, high
             if low < high:
-                free.remove(part)
+                free.remove((start, end))
                 ends.add(high)
                 # Without spaces at their ends.
                 low = start + len(self.target.text[start:low].rstrip())

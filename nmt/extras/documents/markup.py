@@ -38,6 +38,7 @@ WHITE = " \t\n\f\r"
 SPACE = re.compile(f"[{WHITE}]+")
 SECTION = re.compile(r"\s*<!\[CDATA\[((?:(?!\]\]>).)*)\]\]>\s*", re.DOTALL)
 MAX_DEPTH = 1000
+MAX_RUBY = 1000  # pieces in an element with readings
 MAX_PIECES = 200_000  # of a text
 
 
@@ -287,20 +288,13 @@ def paired(text: str, pieces: Iterable[Piece]) -> list[Piece]:
                 index = opened.pop()
                 names[paired[index].name] -= 1
             start = paired[index].start
-            inner = {each.kind for each in paired[index + 1 :]}
-            if NOTE.fullmatch(text, start, piece.end):
-                inner = {"note"}
-            if inner <= STANDING:
-                kind: Kind = (
-                    "break" if "break" in inner else "note" if inner == {"note"} else "empty"
-                )
+            is_note = NOTE.fullmatch(text, start, piece.end)
+            if is_note or all(paired[i].kind in STANDING for i in range(index + 1, len(paired))):
+                kind = "note" if is_note else _kind_around(paired[index + 1 :])
                 paired[index:] = [Piece(start, piece.end, kind)]
                 continue
-            readings = [each for each in paired[index:] if each.name in READINGS]
-            if readings:  # stay at the end of the element
-                paired[index:] = [each for each in paired[index:] if each not in readings]
-                written = "".join(text[each.start : each.end] for each in (*readings, piece))
-                piece = piece._replace(written=written)
+            if piece.name == "ruby" and len(paired) < index + MAX_RUBY:
+                piece = _with_readings(text, paired, index, piece)
             paired[index] = paired[index]._replace(partner=piece.start)
             piece = piece._replace(partner=start)
         paired.append(piece)
@@ -308,6 +302,19 @@ def paired(text: str, pieces: Iterable[Piece]) -> list[Piece]:
         piece._replace(kind="empty") if piece.kind == "open" and piece.partner is None else piece
         for piece in paired
     ]
+
+
+def _kind_around(pieces: Sequence[Piece]) -> Kind:
+    """The kind of an element without words."""
+    kinds = {piece.kind for piece in pieces}
+    return "break" if "break" in kinds else "note" if kinds == {"note"} else "empty"
+
+
+def _with_readings(text: str, pieces: list[Piece], first: int, end: Piece) -> Piece:
+    """The end of an element, with the readings of its characters, which are taken off."""
+    readings = [each for each in pieces[first:] if each.name in READINGS]
+    pieces[first:] = [each for each in pieces[first:] if each.name not in READINGS]
+    return end._replace(written="".join(text[each.start : each.end] for each in (*readings, end)))
 
 
 def body_of(text: str, element: Tag) -> tuple[int, int, bool]:
