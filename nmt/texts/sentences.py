@@ -26,7 +26,7 @@ _WITH_ORDINALS = "bs cs da de et eu fi fo hr hu is lb lv nb nn no pl sk sl sr tr
 # The word before the end, the mark, closing marks, opening marks, the next word. None is at the
 # start: "... And you?"
 END = re.compile(
-    rf"(?<![^\W_])([^\W_]+|(?<![.!?…।॥؟۔]))(?!^)(?<!^[{_OPENING}])([.!?…।॥؟۔।]+)"
+    rf"(?<![^\W_])([^\W_]+|(?<![.!?…।॥؟۔]))(?!^)(?<!^[{_OPENING}])([.!?…।॥؟۔]+)"
     rf"([{_CLOSING}]*)\s+((?:\.{{3}}|…)?[{_OPENING}—–-]*\s?)(?=([^\W\d_]+))"
 )
 # No space follows: "I love you.I miss you." and "Hello!Hi!", but neither "Mr.Smith" nor "ASP.NET".
