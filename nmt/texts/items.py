@@ -206,8 +206,7 @@ def without_signs(marked: Marked, keep: Sequence[re.Pattern[str]] | None) -> Mar
     length = position = 0  # of the new text; in the old one
     for mark in ordered:
         part = marked.text[position : mark.position]
-        written = mark.written
-        position = mark.end
+        written, position = mark.written, mark.end
         following = marked.text[position : position + 1]
         word = ""
         if mark.kind in ("item", "number"):

@@ -99,8 +99,9 @@ def join(
     """
     translations = [part.translation for part in parts]
     first, *others = (part.marked for part in parts)
+    between = [gap.outer() for gap in gaps]
     marked = Marked.joined(
-        [first, *(each for pair in zip(gaps, others, strict=True) for each in pair)]
+        [first, *(each for pair in zip(between, others, strict=True) for each in pair)]
     )
     is_complete = all(each.complete for each in translations)
     log_probs = _log_probs(translations, has_end=is_complete)

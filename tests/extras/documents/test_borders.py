@@ -85,6 +85,14 @@ def test_sentences(name: str, file: str, expected: list[str]) -> None:
     assert written.decode() == file
 
 
+def test_breaks_of_plain_lines() -> None:
+    """The tags between two lines are text of the file."""
+    found = document("x.txt", "<p>The dog</p><p>A tree<br>Is it?</p>")
+    translator = TextTranslator(FakeTranslator(lambda text: [text.upper()]))
+    [[best]] = translator.translate_marked([each.text for each in found.segments])
+    assert b"".join(found.written([best.marked])) == b"<p>THE DOG</p><p>A TREE<br>IS IT?</p>"
+
+
 def test_a_break_in_xliff() -> None:
     sentences, written = read("x.xlf", XLIFF.format('The dog<x id="1" ctype="lb"/>The tree'))
     assert sentences == ["The dog", "The tree"]
