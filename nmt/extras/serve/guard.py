@@ -4,16 +4,19 @@ become one line.
 
 import asyncio
 import base64
+import codecs
 import json
 import re
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
+from python_multipart.multipart import parse_options_header
 from starlette.datastructures import Headers, MutableHeaders, UploadFile
 from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -31,6 +34,9 @@ SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+MAX_FIELDS = 1000  # of a form; as many as the library reads of one with files
+# As `codecs` names them. Some others, such as Punycode, take very long for long texts.
+CHARSETS = re.compile(r"utf-8|ascii|(iso8859|koi8)-\w+|cp\d+|gb\w+|big5|euc_\w+|shift_jis")
 BODY_SECONDS = 10.0  # to send the body of a request
 ERROR_HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}  # by status
 
@@ -162,17 +168,52 @@ def _received(body: bytes, receive: Receive) -> Receive:
 async def form_fields(request: Request, max_bytes: int) -> dict[str, Any]:
     """The fields of a query and a form; a list if there are several of a name.
 
-    A file is in base64, and its own name in the field `name`.
+    A file of the field `file` is in base64, and its own name in the field `name`. Any other file is
+    the text of its field.
 
     Raises:
-        HTTPException: it is no form.
+        HTTPException: it is no form, or neither in UTF-8 nor in the charset of its Content-Type.
     """
+    kind = request.headers.get("content-type", FORMS[0])
+    charset = parse_options_header(kind)[1].get(b"charset", b"utf-8").decode("latin-1")
     values: dict[str, list[str]] = {}
-    async with request.form(max_part_size=max_bytes) as form:
-        for name, value in (*request.query_params.multi_items(), *form.multi_items()):
+    try:
+        if not CHARSETS.fullmatch(codecs.lookup(charset).name):
+            raise LookupError("unknown charset")
+        pairs = _pairs(request.scope["query_string"])
+        if kind.startswith(FORMS[0]):
+            pairs += _pairs(await request.body())
+        else:
+            headers = Headers({"content-type": f"{kind}; charset=latin-1"})
+            parser = MultiPartParser(headers, request.stream(), max_part_size=max_bytes)
+            pairs += (await parser.parse()).multi_items()
+        for name, value in pairs:
+            key = _decoded(name, charset)
             if isinstance(value, UploadFile):
-                values["name"] = [value.filename or ""]
-                values[name] = [base64.b64encode(await value.read()).decode()]
+                content = await value.read()
+                await value.close()
+                if key == "file":
+                    values["name"] = [_decoded(value.filename or "", charset)]
+                    text = base64.b64encode(content).decode()
+                else:
+                    text = content.decode(charset)
             else:
-                values.setdefault(name, []).append(value)
+                text = _decoded(value, charset)
+            values.setdefault(key, []).append(text)
+    except MultiPartException as error:
+        raise HTTPException(400, error.message) from None
+    except (ValueError, LookupError) as error:
+        raise HTTPException(
+            400, f"the form cannot be read as {charset[:40]} ({error}); send it in UTF-8"
+        ) from None
     return {name: each if len(each) > 1 else each[0] for name, each in values.items()}
+
+
+def _pairs(form: bytes) -> list[tuple[str, Any]]:
+    """The names and values of a form or query without percent codes; a character for each byte."""
+    return [*parse_qsl(form.decode("latin-1"), True, encoding="latin-1", max_num_fields=MAX_FIELDS)]
+
+
+def _decoded(characters: str, charset: str) -> str:
+    """From a character for each byte. Raises: ValueError: the bytes are not in this charset."""
+    return characters.encode("latin-1").decode(charset)

@@ -29,7 +29,10 @@ def _check_text(text: str) -> str:
 
 
 def _read_json(value: Any) -> Any:
-    return json.loads(value) if isinstance(value, str) else value
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except RecursionError:
+        raise ValueError("nested too deep") from None
 
 
 Text = Annotated[str, AfterValidator(_check_text)]

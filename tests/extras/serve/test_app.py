@@ -16,6 +16,7 @@ from nmt.extras.serve.schemas import TranslateAnswer
 from tests.conftest import Run
 from tests.extras.serve.conftest import DOG, KING, TOKEN, Gate, client_of, error_of, serving, until
 
+DEEP = "glossary: Value error, nested too deep"
 FORM = "application/x-www-form-urlencoded"
 NO_TOKEN = (
     "is not in the target vocabulary; choose a word before this placeholder, tag, term or unknown "
@@ -293,6 +294,11 @@ def uploaded(name: str, content: str | bytes, status: int, error: str, **fields:
         sent(FORM, b"x=a&q=b", 422, "x: Extra inputs are not permitted"),
         sent(FORM, b"target=de", 422, "q: Field required"),
         sent(FORM, b'{"q": "a"}', 422, NOT_JSON),
+        sent(FORM, b"q=Gr\xf6\xdfe", 400, "the form cannot be read as utf-8 ('utf-8' codec can't"),
+        sent(FORM, b"q=Gr%F6%DFe", 400, "the form cannot be read as utf-8 ('utf-8' codec can't"),
+        sent(f"{FORM}; charset=x", b"q=a", 400, "the form cannot be read as x (unknown encoding"),
+        sent(f"{FORM}; charset=punycode", b"q=a", 400, "the form cannot be read as punycode"),
+        sent(FORM, b"q=a&" * 1001, 400, "the form cannot be read as utf-8 (Max number of fields"),
         sent("multipart/form-data", b"--x\r\n", 400, "Missing boundary in multipart."),
         sent("multipart/form-data; boundary=x", b"--x\r\n\r\nq", 400, "The Content-Disposition"),
         sent("multipart/form-data; boundary=x", b"", 422, "q: Field required"),
@@ -302,6 +308,9 @@ def uploaded(name: str, content: str | bytes, status: int, error: str, **fields:
         uploaded("a.txt", b"x" * 201, 413, TOO_LONG),
         uploaded("a.txt", DOG, 422, "source, target: no run translates auto-fr", target="fr"),
         uploaded("a.txt", DOG, 422, "glossary: Value error, Expecting property name", glossary="{"),
+        uploaded("a.txt", DOG, 422, DEEP, glossary="[" * 50_000),
+        uploaded("a.txt", DOG, 422, DEEP, glossary='{"a":' * 50_000),
+        posted("/translate", 422, DEEP, q=DOG, glossary="[" * 50_000),
         uploaded("a.txt", DOG, 422, "glossary: Input should be a valid dictionary", glossary="[]"),
         uploaded("a.txt", b"x" * (10 << 20), 413, "the request is larger than 10,485,760 bytes"),
     ],

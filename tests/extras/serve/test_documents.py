@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from fastapi.testclient import TestClient
@@ -229,7 +230,7 @@ HUND = "Der Hund sieht den Baum."
 FIELDS = {"q": DOG, "source": "en", "target": "de", "format": "text", "api_key": ""}
 
 
-def multipart(**parts: str | tuple[str, bytes]) -> dict[str, Any]:
+def multipart(charset: str = "", **parts: str | tuple[str, bytes]) -> dict[str, Any]:
     """The body of a form, and its type. A file has a name and a content."""
     body = b""
     for name, value in parts.items():
@@ -239,7 +240,7 @@ def multipart(**parts: str | tuple[str, bytes]) -> dict[str, Any]:
         body += head.encode() + content + b"\r\n"
     return {
         "content": body + b"--=x--\r\n",
-        "headers": {"content-type": 'multipart/form-data; boundary="=x"'},
+        "headers": {"content-type": f'multipart/form-data; boundary="=x"{charset}'},
     }
 
 
@@ -254,6 +255,43 @@ def test_all_its_fields_as_json_or_as_a_form(client: TestClient) -> None:
     assert client.post("/translate", data=auto).json() == detected
     assert client.post("/translate", **multipart(**auto)).json() == detected
     assert client.post("/translate", params=auto).json() == detected
+
+
+GREEK, FORM = "Größe λ 日本 1+1 100%", "application/x-www-form-urlencoded"
+LATIN = "; charset=ISO-8859-1"
+KOI = "; charset=koi8-r"
+
+
+@pytest.mark.parametrize(
+    ("sent", "text"),
+    [
+        ({"content": f"q={GREEK}".encode()}, GREEK.replace("+", " ")),
+        ({"content": f"q={quote(GREEK)}".encode()}, GREEK),
+        ({"content": f"q={quote('λ ')}λ+%2B".encode()}, "λ λ +"),
+        ({"content": "q=Größe".encode("latin-1"), "charset": LATIN}, "Größe"),
+        ({"content": b"q=Gr%F6%DFe", "charset": LATIN}, "Größe"),
+        ({"content": "q=Собака".encode("koi8-r"), "charset": KOI}, "Собака"),
+        ({"content": b"", "query": f"q={quote(GREEK)}".encode()}, GREEK),
+        (multipart(q=GREEK), GREEK),
+        (multipart(q=("a.txt", GREEK.encode())), GREEK),
+        (multipart(LATIN, q=("a.txt", "Größe".encode("latin-1"))), "Größe"),
+    ],
+)
+def test_the_letters_of_a_form_are_those_of_its_charset(sent: dict[str, Any], text: str) -> None:
+    kind = sent.get("headers", {}).get("content-type") or FORM + sent.get("charset", "")
+    scope = {"type": "http", "query_string": sent.get("query", b"")}
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": sent["content"]}
+
+    request = Request(scope | {"headers": [(b"content-type", kind.encode())]}, receive)
+    assert asyncio.run(form_fields(request, 1000)) == {"q": text}
+
+
+def test_one_file_at_a_time(client: TestClient) -> None:
+    files = [("file", ("a.txt", DOG)), ("file", ("b.txt", KING))]
+    answer = error_of(client.post("/translate_file", files=files))
+    assert answer == (422, "file: Input should be a valid bytes")
 
 
 def test_texts_of_a_form_are_a_list_and_their_lines_end_as_in_forms(client: TestClient) -> None:
