@@ -77,7 +77,7 @@ def start_workers(count: int) -> Iterator[Workers]:
     # With fork, the user's script needs no `if __name__ == "__main__"`; fork is safe only on Linux.
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     earlier_children = set(multiprocessing.active_children())
-    executor = ProcessPoolExecutor(count, mp_context=context, initializer=_start_worker)
+    executor = ProcessPoolExecutor(count, mp_context=context, initializer=start_worker)
     try:
         with warnings.catch_warnings():
             # Python 3.12 warns about a fork in a process with threads; these workers use none of
@@ -121,7 +121,8 @@ def chunked(items: Iterable[ItemT], size: int) -> Iterator[list[ItemT]]:
         yield chunk
 
 
-def _start_worker() -> None:
+def start_worker() -> None:
+    """What a worker process does first."""
     # Ctrl-C reaches all processes of the terminal; the main process stops the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()

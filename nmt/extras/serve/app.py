@@ -4,7 +4,8 @@ import asyncio
 import hmac
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -26,7 +27,6 @@ from nmt.extras.documents.document import (
     Content,
     Segment,
     TextDocument,
-    open_document,
 )
 from nmt.extras.init.languages import english_names
 from nmt.extras.page.files import linked, read
@@ -40,6 +40,7 @@ from nmt.extras.serve.answers import (
     find_alternatives,
 )
 from nmt.extras.serve.detection import Detector
+from nmt.extras.serve.files import FileProcess, check_characters
 from nmt.extras.serve.guard import Guard, on_error
 from nmt.extras.serve.whatif import beam_tree, losses_without
 from nmt.plugins import import_object
@@ -51,6 +52,7 @@ MAX_LINE = 5000  # characters; the memory that its attention needs grows with th
 MAX_BATCH = 64  # texts that are translated together
 MAX_PART = 32  # texts of a request that wait at once: other requests come between its parts
 CHARACTERS = 200  # of a text that counts as one; longer ones count as several
+MAX_FILES = 4  # that are read or written at the same time
 MAX_FILE_BYTES = 10 << 20  # of a request with a file
 MAX_BYTES_PER_CHARACTER = 12  # "\ud83d\ude00" in JSON
 MAX_OTHER_BYTES = 1 << 17  # of a request, beside its texts: the tokens of a prefix
@@ -95,6 +97,7 @@ class Api:
     def __post_init__(self) -> None:
         self.runs = {run.info.name: run for run in self.served}
         self.batcher, self.downloads = Batcher(self.queue, MAX_BATCH), Downloads()
+        self.threads = ThreadPoolExecutor(MAX_FILES)
         self.detect_language = Detector(self.served)
 
     async def translate(self, request: Request, body: schemas.TranslateRequest) -> JSONResponse:
@@ -102,12 +105,15 @@ class Api:
         self.authorize(request, body.api_key)
         texts = [body.q] if isinstance(body.q, str) else body.q
         run, detected = self.find_run(body, "\n".join(texts))
+        check_characters(texts, self.characters)
         is_html = body.format == "html"
-        find = import_object(FORMATS["html"].trait("texts")) if is_html else _lines
-        contents = [Content(text if is_html else text.replace("\r\n", "\n")) for text in texts]
-        documents = [TextDocument("q", each, find(each.text)) for each in contents]
+        documents = await asyncio.to_thread(_documents, texts, is_html=is_html)
         n_lines = 0 if is_html else sum(len(document.segments) for document in documents)
-        self.check_size(texts, n_lines)
+        if n_lines > schemas.MAX_TEXTS:
+            raise HTTPException(
+                413,
+                f"{n_lines:,} lines; a request has at most {schemas.MAX_TEXTS:,}; split it",
+            )
         n = body.alternatives + 1
         if n > run.info.translations:
             raise HTTPException(
@@ -118,7 +124,9 @@ class Api:
         if body.prefix and (n_lines != 1 or body.glossary):
             raise HTTPException(422, "prefix: only for a single line of text, without a glossary")
         task = TranslateTask(run, n, (*body.glossary.items(),), body.prefix, body.details)
-        answers = await self.translate_documents(request, task, documents)
+        segments = [segment.text for document in documents for segment in document.segments]
+        remaining = iter(await self.translate_texts(request, task, segments))
+        answers = [[*islice(remaining, len(each.segments))] for each in documents]
         translated = [*map(_written, documents, answers)]
         answer: dict[str, Any] = {"translatedText": [first for first, *_ in translated]}
         if body.alternatives:
@@ -137,24 +145,24 @@ class Api:
     ) -> schemas.FileAnswer:
         """Translate a file, in its format. The answer says where it is then."""
         self.authorize(request, body.api_key)
-        document = await asyncio.to_thread(open_document, body.file, body.name)
-        text = "\n".join(segment.text.text for segment in document.segments)
-        run, _ = self.find_run(body, text)
-        self.check_size([text])
-        task = TranslateTask(run, terms=(*body.glossary.items(),))
-        (answers,) = await self.translate_documents(request, task, [document])
-        pieces = document.written([each.translations[0] for each in answers])
-        content = await asyncio.to_thread(b"".join, pieces)
+        with closing(FileProcess(self.threads)) as file:
+            texts, numbers, unit, remarks = await file.read(
+                body.file, body.name, self.characters, self.timeout
+            )
+            run, _ = self.find_run(body, "\n".join(each.text for each in texts))
+            task = TranslateTask(run, terms=(*body.glossary.items(),))
+            answers = await self.translate_texts(request, task, texts)
+            translations = [each.translations[0] for each in answers]
+            content = await file.write(translations, self.timeout)
         lines: dict[str, list[int]] = {}
-        for line, answer in zip(document.lines, answers, strict=True):
+        for number, answer in zip(numbers, answers, strict=True):
             for warning in answer.warnings:
-                lines.setdefault(warning, []).append(line)
+                lines.setdefault(warning, []).append(number)
         key = self.downloads.add(translated_name(body.name, run.info.target), content)
         return schemas.FileAnswer(
             translatedFileUrl=str(request.url_for("download_file", key=key)),
             warnings=[
-                describe(text, numbers, document.unit)
-                for text, numbers in (*lines.items(), *document.remarks.items())
+                describe(text, where, unit) for text, where in (*lines.items(), *remarks.items())
             ],
             run=run.info.name,
         )
@@ -197,7 +205,7 @@ class Api:
         """What `find` finds for a run and a line; it counts as n texts. Raises: as `compute`."""
         self.authorize(request, body.api_key)
         run, _ = self.find_run(body, body.q)
-        self.check_size([body.q])
+        check_characters([body.q], self.characters)
         if "\n" in body.q:
             raise HTTPException(422, "q: only one line of text")
         results = await self.compute(request, lambda _: [[*find(run, body.q)]], None, n)
@@ -209,7 +217,7 @@ class Api:
         """The languages of the runs that a text may be in, best first."""
         self.authorize(request, body.api_key)
         texts = [body.q] if isinstance(body.q, str) else body.q
-        self.check_size(texts)
+        check_characters(texts, self.characters)
         return self.detect_language("\n".join(texts))
 
     async def list_runs(self, request: Request, api_key: str = "") -> list[schemas.Run]:
@@ -281,32 +289,19 @@ class Api:
             f"{', '.join(sorted(pairs))}",
         )
 
-    def check_size(self, texts: Sequence[str], n_lines: int = 0) -> None:
-        """Raises: HTTPException if the texts are too long, or have too many lines."""
-        for count, limit, unit in (
-            (sum(map(len, texts)), self.characters, "characters"),
-            (n_lines, schemas.MAX_TEXTS, "lines"),
-        ):
-            if count > limit:
-                raise HTTPException(
-                    413, f"{count:,} {unit}; a request has at most {limit:,}; split it"
-                )
-
-    async def translate_documents(
-        self, request: Request, task: TranslateTask, documents: Sequence[TextDocument]
-    ) -> list[list[Answer]]:
-        """The answers to their segments: in parts, so that other requests come between them.
+    async def translate_texts(
+        self, request: Request, task: TranslateTask, texts: Sequence[Marked]
+    ) -> list[Answer]:
+        """Their answers: in parts, so that other requests come between them.
 
         Raises: as `compute`; the queue refuses only the first part.
         """
-        texts = [segment.text for document in documents for segment in document.segments]
         sizes = [1 + len(each.text) // CHARACTERS for each in texts]
         answers: list[Answer] = []
         for part in cut_batches(sizes, max_padded=MAX_PART):
             size, is_new = sum(sizes[part]), not answers
             answers += await self.compute(request, task, texts[part], size, is_new=is_new)
-        remaining = iter(answers)
-        return [[*islice(remaining, len(document.segments))] for document in documents]
+        return answers
 
     async def compute(
         self, request: Request, task: Task, values: Any, n_texts: int, *, is_new: bool = True
@@ -395,6 +390,13 @@ def _named(code: str) -> dict[str, str]:
 async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+def _documents(texts: Sequence[str], *, is_html: bool) -> list[TextDocument]:
+    """Of the texts of a request. Raises: HTTPException if a line is too long."""
+    find = import_object(FORMATS["html"].trait("texts")) if is_html else _lines
+    contents = [Content(text if is_html else text.replace("\r\n", "\n")) for text in texts]
+    return [TextDocument("q", each, find(each.text)) for each in contents]
 
 
 def _lines(text: str) -> Iterator[Segment]:

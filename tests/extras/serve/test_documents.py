@@ -80,7 +80,7 @@ def test_requests_of_others_come_between_the_parts_of_a_file(
 def test_a_defect_is_an_error_in_json(
     served: list[ServedRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nmt.extras.serve.app.open_document", lambda *_: 1 / 0)
+    monkeypatch.setattr("nmt.extras.serve.app.translated_name", lambda *_: 1 / 0)
     app = client_of(served).app
     with TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False) as client:
         response = client.post("/translate_file", files={"file": ("a.txt", DOG)})
