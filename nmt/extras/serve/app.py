@@ -3,6 +3,7 @@
 import asyncio
 import hmac
 import secrets
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
@@ -124,9 +125,8 @@ class Api:
         if body.prefix and (n_lines != 1 or body.glossary):
             raise HTTPException(422, "prefix: only for a single line of text, without a glossary")
         task = TranslateTask(run, n, (*body.glossary.items(),), body.prefix, body.details)
-        segments = [segment.text for document in documents for segment in document.segments]
-        remaining = iter(await self.translate_texts(request, task, segments))
-        answers = [[*islice(remaining, len(each.segments))] for each in documents]
+        of_each = [[segment.text for segment in each.segments] for each in documents]
+        answers = await self.translate_texts(request, task, of_each)
         translated = [*map(_written, documents, answers)]
         answer: dict[str, Any] = {"translatedText": [first for first, *_ in translated]}
         if body.alternatives:
@@ -145,20 +145,21 @@ class Api:
     ) -> schemas.FileAnswer:
         """Translate a file, in its format. The answer says where it is then."""
         self.authorize(request, body.api_key)
-        with closing(FileProcess(self.threads)) as file:
-            texts, numbers, unit, remarks = await file.read(
-                body.file, body.name, self.characters, self.timeout
-            )
+        ask = partial(asyncio.get_running_loop().run_in_executor, self.threads)
+        with closing(await ask(FileProcess)) as file:
+            end = time.monotonic() + self.timeout
+            content = body.file, body.name, self.characters
+            texts, numbers, unit, remarks = await ask(file.ask, content, end)
             run, _ = self.find_run(body, "\n".join(each.text for each in texts))
             task = TranslateTask(run, terms=(*body.glossary.items(),))
-            answers = await self.translate_texts(request, task, texts)
-            translations = [each.translations[0] for each in answers]
-            content = await file.write(translations, self.timeout)
+            (answers,) = await self.translate_texts(request, task, [texts])
+            end = time.monotonic() + self.timeout
+            translated = await ask(file.ask, [each.translations[0] for each in answers], end)
         lines: dict[str, list[int]] = {}
         for number, answer in zip(numbers, answers, strict=True):
             for warning in answer.warnings:
                 lines.setdefault(warning, []).append(number)
-        key = self.downloads.add(translated_name(body.name, run.info.target), content)
+        key = self.downloads.add(translated_name(body.name, run.info.target), translated)
         return schemas.FileAnswer(
             translatedFileUrl=str(request.url_for("download_file", key=key)),
             warnings=[
@@ -290,18 +291,20 @@ class Api:
         )
 
     async def translate_texts(
-        self, request: Request, task: TranslateTask, texts: Sequence[Marked]
-    ) -> list[Answer]:
-        """Their answers: in parts, so that other requests come between them.
+        self, request: Request, task: TranslateTask, documents: Sequence[Sequence[Marked]]
+    ) -> list[list[Answer]]:
+        """The answers to the texts of documents: in parts, so that other requests come between.
 
         Raises: as `compute`; the queue refuses only the first part.
         """
+        texts = [text for document in documents for text in document]
         sizes = [1 + len(each.text) // CHARACTERS for each in texts]
         answers: list[Answer] = []
         for part in cut_batches(sizes, max_padded=MAX_PART):
             size, is_new = sum(sizes[part]), not answers
             answers += await self.compute(request, task, texts[part], size, is_new=is_new)
-        return answers
+        remaining = iter(answers)
+        return [[*islice(remaining, len(document))] for document in documents]
 
     async def compute(
         self, request: Request, task: Task, values: Any, n_texts: int, *, is_new: bool = True

@@ -56,13 +56,13 @@ def test_the_time_of_a_file_is_over(served: list[ServedRun]) -> None:
 def test_a_process_that_dies(served: list[ServedRun], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "_serve", die)
     with client_of(served) as client:
-        text = "the file cannot be read: memory ran out; send a smaller one"
+        text = "the file is not read: memory ran out; send a smaller one"
         assert error_of(upload(client)) == (422, text)
 
 
 def test_no_process_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "_serve", search_forever)
-    with ThreadPoolExecutor(1) as threads, closing(files.FileProcess(threads)) as file:
-        file._process.start()
+    with closing(files.FileProcess()) as file:
+        pass
     file._process.join(60)
     assert file._process.exitcode is not None
