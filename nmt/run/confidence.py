@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log1p
+from itertools import chain
+from math import exp, isfinite, log1p
 from pathlib import Path
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.translation import Translation
 from nmt.errors import DataError
 from nmt.files import read_json
-from nmt.run.folder import CONFIDENCE_FILE, find_checkpoint
+from nmt.run.folder import CONFIDENCE_FILE
 
 
 def features(translation: Translation) -> dict[str, float]:
@@ -42,7 +43,7 @@ class Confidence:
         for name, value in features(translation).items():
             weight, low, high = self.features[name]
             total += weight * min(max(value, low), high)
-        return round(1 / (1 + exp(-total)), 3)
+        return round(1 / (1 + exp(min(-total, 700))), 3)
 
 
 def read_confidence(path: Path) -> tuple[Confidence, str, str]:
@@ -54,20 +55,23 @@ def read_confidence(path: Path) -> tuple[Confidence, str, str]:
     try:
         record = read_json(path)
         confidence = Confidence(record["constant"], record["features"])
+        numbers = confidence.constant, *chain(*confidence.features.values())
+        if not all(map(isfinite, numbers)):
+            raise ValueError("a number is not finite")
         confidence(Translation(""))
         return confidence, record["checkpoint"], record["search"]
-    except (OSError, ValueError, KeyError, TypeError, ArithmeticError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError):
         raise DataError(
             f"{path}: damaged; `nmt runs calibrate {path.parent}` writes it again"
         ) from None
 
 
-def load_confidence(run: Path, options: DecodingConfig) -> Confidence | None:
-    """The confidence of a run; None if it was fitted to another checkpoint, or to samples and the
-    run searches, or the reverse.
+def load_confidence(run: Path, checkpoint: Path, options: DecodingConfig) -> Confidence | None:
+    """The confidence of a checkpoint of a run; None if it was fitted to another one, or to samples
+    and the run searches, or the reverse.
 
     Raises:
         DataError: the file is damaged.
     """
     confidence, *fitted_to = read_confidence(run / CONFIDENCE_FILE)
-    return confidence if fitted_to == [find_checkpoint(run).name, options.search] else None
+    return confidence if fitted_to == [checkpoint.name, options.search] else None

@@ -33,11 +33,13 @@ def load_text_translator(
     Raises:
         As `nmt.run.load.load_translator`.
     """
-    run, _ = members[0]
+    run, checkpoint = members[0]
     with unchanged(members):
         translator = build_translator(members, device=device, overrides=overrides, n_best=n_best)
         has_confidence = (run / CONFIDENCE_FILE).exists()
-        confidence = load_confidence(run, translator.options) if has_confidence else None
+        confidence = (
+            load_confidence(run, checkpoint, translator.options) if has_confidence else None
+        )
         memory = find_memory(translator, load_run_config(run))
     return TextTranslator(
         translator, settings, glossary=glossary, memory=memory, confidence=confidence

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file, save_file
 
 from nmt.decoding.translation import Translation
+from nmt.files import write_json
 from nmt.run.confidence import Confidence
 from nmt.texts.marked import Marked
 from nmt.texts.split_join import TranslatedText, join
@@ -58,6 +60,7 @@ def test_auc() -> None:
 
 def test_confidence_of_a_translation() -> None:
     features = {"mean_log_prob": (2.0, -3.0, 0.0), "log_src_length": (0.0, 0.0, 9.0)}
+    assert Confidence(-1e9, features)(Translation("a")) == 0
     confidence = Confidence(1.0, features)
     sure, unsure, beyond = (
         confidence(Translation("a", "b", ("a",), ("b",), token_log_probs=log_probs))
@@ -106,7 +109,56 @@ def test_one_of_another_checkpoint_or_method_is_not_used(own: Path, nmt: Run) ->
         assert "confidence" not in json.loads(printed)
 
 
-@pytest.mark.parametrize("content", ["", "{}", '{"constant": 1e999, "features": {}}'])
+def test_another_checkpoint_of_the_run_has_none(own: Path, nmt: Run) -> None:
+    fitted = own / "checkpoints" / json.loads((own / "confidence.json").read_bytes())["checkpoint"]
+    shutil.copytree(fitted, other := own / "checkpoints" / "step-00000009")
+    for checkpoint, has_confidence in ((fitted, True), (other, False)):
+        printed = nmt("translate", "--json", "--run", checkpoint, SENTENCE).out
+        assert ("confidence" in json.loads(printed)) == has_confidence
+    words = ("--run", other, "--least-confidence", "0.5", SENTENCE)
+    nmt.refuses("the run has no confidence for its checkpoint", "translate", *words)
+    bundle = own.with_name("a.nmt")
+    assert nmt("share", "bundle", other, "-o", bundle).status == 0
+    assert "confidence" not in nmt("translate", "--json", "--run", bundle, SENTENCE).out
+
+
+def test_an_average_that_is_used_gets_its_own(
+    own: Path, nmt: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def average(run: Path, *_: object) -> str:
+        (folder := run / "checkpoints" / "average-00000009").mkdir()
+        (model,) = run.glob("checkpoints/step-*/model.safetensors")
+        weights = {name: 0.9 * tensor for name, tensor in load_file(model).items()}
+        save_file(weights, folder / model.name)
+        write_json(folder.with_name("best.json"), {"checkpoint": folder.name, "step": 9})
+        return ""
+
+    monkeypatch.setattr("nmt.extras.runs.after_training.average_kept", average)
+    assert nmt("runs", "average", own).status == 0
+    record = json.loads((own / "confidence.json").read_bytes())
+    assert record["checkpoint"] == "average-00000009"
+
+
+RANGES = '"features": {"mean_log_prob": [1, 0, 0], "log_src_length": [%s, 0, 0]}}'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{}",
+        "[]",
+        "null",
+        '{"a": 1}',
+        "[" * 100_000,
+        '{"constant": 1e999, "features": {}}',
+        '{"constant": 1, "features": []}',
+        '{"checkpoint": "", "search": "beam", "constant": NaN, ' + RANGES % 1,
+        '{"checkpoint": "", "search": "beam", "constant": 1, ' + RANGES % "NaN",
+        '{"checkpoint": "", "search": "beam", "constant": 1, ' + RANGES % '"a"',
+    ],
+    ids=lambda content: content[:30],
+)
 def test_damaged(own: Path, nmt: Run, content: str) -> None:
     (own / "confidence.json").write_text(content, encoding="utf-8")
     text = "confidence.json: damaged; `nmt runs calibrate"

@@ -19,11 +19,13 @@ from nmt.config.schema import Config
 from nmt.device import pick_device, set_up_device
 from nmt.errors import CheckpointError, ConfigError, NmtError, TrainingError
 from nmt.extras.runs.inspect import is_training
+from nmt.files import sha256_of
 from nmt.report.table import Table
 from nmt.run.checkpoint import MODEL_FILE, RAW_MODEL_FILE, read_progress, read_tensors
 from nmt.run.folder import (
     CONFIG_FILE,
     check_same_data,
+    find_checkpoint,
     find_run,
     holds_weights_only,
     load_run_config,
@@ -31,7 +33,7 @@ from nmt.run.folder import (
     open_checkpoints,
 )
 from nmt.run.provenance import read_training
-from nmt.training.calibrate import BINS, GOOD_CHRF, PARTS, calibrate
+from nmt.training.calibrate import BINS, GOOD_CHRF, PARTS, calibrate, calibrate_after_training
 from nmt.training.optimization import lasts_for_training
 from nmt.training.validation import average_kept
 
@@ -42,7 +44,8 @@ def average_command(
         PointerName, typer.Option("--kept", help="Average the best or the last kept checkpoints.")
     ] = "best",
 ) -> None:
-    """Average the best or the last checkpoints of a run (default: the newest one).
+    """Average the best or the last checkpoints of a run (default: the newest one). If others are
+    used from now on, the confidence is fitted to them.
 
     Raises:
         CheckpointError: there is no run, it keeps fewer than two checkpoints, or a checkpoint
@@ -52,7 +55,11 @@ def average_command(
     """
     run = find_run(folder)
     with lock_run(run):
-        print(average_kept(run, load_run_config(run), kept, set_up_device("auto")))
+        weights = sha256_of(find_checkpoint(run) / MODEL_FILE)
+        config = load_run_config(run)
+        print(average_kept(run, config, kept, set_up_device("auto")))
+        if weights != sha256_of(find_checkpoint(run) / MODEL_FILE):
+            calibrate_after_training(run, config.prepared_folder, "auto")
 
 
 def calibrate_command(folder: RunArgument = None) -> None:

@@ -23,7 +23,7 @@ from nmt.errors import CheckpointError, NmtError, NmtWarning, printable
 from nmt.extras.runs.card import model_card
 from nmt.model.seq2seq import parameters_by_part
 from nmt.report.table import label_rows, sparkline
-from nmt.run.checkpoint import KeptCheckpoint, read_progress
+from nmt.run.checkpoint import KeptCheckpoint, read_progress, step_of
 from nmt.run.folder import (
     EVALUATION_FOLDER,
     HISTORY_FILE,
@@ -85,6 +85,7 @@ def command(
     if as_card:
         if (best := facts["best"] or facts["last"]) is None:
             raise CheckpointError(f"{facts['run']}: has no weights yet; train it first")
+        facts["evaluations"] = evaluations_of(facts, best["checkpoint"])
         for line in model_card(facts, best["step"]).rstrip("\n").split("\n"):
             print(printable(line))
     elif as_json:
@@ -110,6 +111,20 @@ def run(path: Path | None = None) -> dict[str, Any]:
     if path is not None and path.is_file():
         facts |= {"run": str(path), "changed": _time_text(path.stat().st_mtime)}
     return facts
+
+
+def evaluations_of(facts: Mapping[str, Any], checkpoint: str) -> list[dict[str, Any]]:
+    """The evaluations of this checkpoint alone; not those of an ensemble with it."""
+    return [event for event in facts["evaluations"] if _is_of(event, checkpoint)]
+
+
+def _is_of(event: Mapping[str, Any], checkpoint: str) -> bool:
+    match event.get("provenance"):
+        case {"model": {"checkpoint": name}}:
+            return bool(name == checkpoint)
+        case {"members": _}:
+            return False
+    return bool(event["step"] == step_of(checkpoint))  # of an earlier version
 
 
 def read_facts(folder: Path) -> tuple[Config, dict[str, Any]]:
@@ -156,6 +171,7 @@ def read_facts(folder: Path) -> tuple[Config, dict[str, Any]]:
         "last": _first(checkpoints.kept("last")),
         "training": _events(journal, "train", "step", "perplexity"),
         "validations": _events(journal, "validation", "step", "loss", "bleu", "chrf"),
+        "averages": _events(journal, "average", "step", "loss", "bleu", "chrf"),
         "evaluations": _read_events(folder / EVALUATION_FOLDER / HISTORY_FILE),
         "sessions": sessions,
         "bytes": {
@@ -224,7 +240,7 @@ def _read_events(path: Path) -> list[dict[str, Any]]:
     events, n_damaged = [], 0
     for event in Journal(path).read():
         try:
-            if event["event"] in ("train", "validation", "evaluation"):
+            if event["event"] in ("train", "validation", "average", "evaluation"):
                 ShownEvent.model_validate(event)
             events.append(event)
         except ValidationError:

@@ -14,8 +14,9 @@ from nmt.commands.options import JsonOption, to_json
 from nmt.config.parts import TOKENIZERS
 from nmt.data.manifest import MANIFEST, is_location_key
 from nmt.errors import DataError, NmtError, in_one_line, printable
-from nmt.extras.runs.inspect import read_facts
+from nmt.extras.runs.inspect import evaluations_of, read_facts
 from nmt.report.table import Table, TableCell
+from nmt.run.checkpoint import is_average
 from nmt.run.folder import JOURNAL_FILE, RUNS_FOLDER, holds_run
 
 # Of the table of runs: key in JSON -> heading, and how a value is shown.
@@ -131,11 +132,13 @@ def _row_of(folder: Path) -> dict[str, Any]:
     except NmtError as error:
         return {"run": str(folder), "problem": in_one_line(error)}
     best, last = facts["best"] or facts["last"], facts["last"] or facts["best"]
-    of_best = [event for event in facts["validations"] if best and event["step"] == best["step"]]
-    validation = (of_best[:1] or facts["validations"][-1:] or [{}])[0]
+    name = best["checkpoint"] if best else "step-0"
+    measured = facts["averages" if is_average(name) else "validations"]
+    of_best = [event for event in measured if best and event["step"] == best["step"]]
+    validation = (of_best[-1:] or facts["validations"][-1:] or [{}])[0]
     scores = [
         event["scores"][0]
-        for event in facts["evaluations"]
+        for event in evaluations_of(facts, name)
         if event.get("split") == "test" and event.get("scores")
     ]
     tokenizer, encoder, decoder = config.tokenizer, config.model.encoder, config.model.decoder

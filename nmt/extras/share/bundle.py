@@ -146,12 +146,14 @@ def run_files(run: Path) -> list[Path]:
     return [path for path in (run / name for name in RUN_FILES) if path.exists()]
 
 
-def check_info(name: Path | str, info: dict[str, Any]) -> str:
+def check_info(name: Path | str, info: Any) -> str:
     """The checkpoint that a `bundle.json` names.
 
     Raises:
         CheckpointError: `name` is no bundle, or a newer version of nmt made it.
     """
+    if not isinstance(info, dict):
+        raise CheckpointError(f"{name}: {INFO_FILE} is no JSON object; {REMEDY}")
     version, checkpoint = info.get("format_version"), str(info.get("checkpoint"))
     refuse_newer_format(name, version, FORMAT_VERSION)
     if version != FORMAT_VERSION or not CHECKPOINT_NAME.fullmatch(checkpoint):

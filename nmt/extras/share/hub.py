@@ -24,7 +24,7 @@ from nmt import __version__
 from nmt.config.load import config_from_dict
 from nmt.config.yaml_text import dump
 from nmt.data.manifest import MANIFEST
-from nmt.errors import CheckpointError, ConfigError, DataError, NmtError
+from nmt.errors import CheckpointError, ConfigError, DataError, NmtError, in_one_line
 from nmt.extras.share.bundle import (
     BEST_FILE,
     INFO_FILE,
@@ -194,6 +194,10 @@ def _hub(repository: str) -> Iterator[HfApi]:
             f"{repository}: {reason[:300]}; check the name and the network, or log in with "
             "`hf auth login`"
         ) from None
+    except (TypeError, AttributeError, LookupError, RecursionError, AssertionError) as error:
+        raise NmtError(
+            f"{repository}: not what a hub answers ({in_one_line(error)}); check HF_ENDPOINT"
+        ) from None
 
 
 def _stage(
@@ -226,8 +230,11 @@ def _stage(
     }
     write_json(folder / INFO_FILE, {**describe(checkpoint.name), "sha256": digests}, indent=2)
     if not (folder / CARD_FILE).exists():
+        facts = import_object("nmt.extras.runs.inspect:run")(run)
+        find = import_object("nmt.extras.runs.inspect:evaluations_of")
+        facts["evaluations"] = find(facts, checkpoint.name)
         card = import_object("nmt.extras.runs.card:model_card")(
-            import_object("nmt.extras.runs.inspect:run")(run),
+            facts,
             step_of(checkpoint.name),
             repository=repository,
             license_id=license_id,

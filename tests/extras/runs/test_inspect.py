@@ -13,6 +13,7 @@ import yaml
 from filelock import FileLock
 
 from nmt.extras.runs.card import model_card
+from nmt.extras.runs.inspect import evaluations_of
 from nmt.files import CHECKSUMS_FILE, read_json, write_json
 from nmt.run.journal import Journal
 from tests.conftest import Run
@@ -293,6 +294,24 @@ def test_the_scores_are_the_last_ones_of_these_weights() -> None:
     assert (metadata["license"], metadata["metrics"]) == ("cc-by-2.0", ["bleu"])
     (model,) = metadata["model-index"]
     assert [result["metrics"][0]["value"] for result in model["results"]] == [20, 40]
+
+
+def test_scores_of_another_checkpoint_are_none_of_these_weights() -> None:
+    sources: list[dict[str, Any]] = [
+        {},
+        {"provenance": {"model": {"checkpoint": "step-00000800"}}},
+        {"provenance": {"model": {"checkpoint": "average-00000800"}}},
+        {"provenance": {"members": [{"model": {"checkpoint": "step-00000800"}}]}},
+        {"provenance": [1]},
+    ]
+    facts = {"evaluations": [evaluation(800, score, **each) for score, each in enumerate(sources)]}
+
+    def scores(checkpoint: str) -> list[float]:
+        return [event["scores"][0]["score"] for event in evaluations_of(facts, checkpoint)]
+
+    assert scores("step-00000800") == [0, 1, 4]
+    assert scores("average-00000800") == [0, 2, 4]
+    assert scores("step-00000700") == []
 
 
 def test_show_prints_it(nmt: Run, run: Path) -> None:

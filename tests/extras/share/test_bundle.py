@@ -83,6 +83,17 @@ def test_damaged_files(nmt: Run, bundle: Path) -> None:
             {},
             "made by a newer nmt (format 2, this version reads 1)",
         ),
+        *(
+            ("bundle.json", content, {}, "bundle.json is no JSON object; name the folder of a run")
+            for content in (b"[]", b"1", b"null", b'"a"', b"NaN", b"true", b"[[1]]")
+        ),
+        *(
+            ("bundle.json", content, {}, "no bundle, or damaged (")
+            for content in (b"", b"[" * 100_000, b'{"a":' * 100_000, b"9" * 5000, b"\xff")
+        ),
+        ("bundle.json", b'{"format_version": [1], "checkpoint": {}}', {}, "no bundle; name"),
+        ("checkpoints/best.json", b"[]", {}, "best.json: damaged"),
+        ("checksums.json", b"[1]", {}, "checksums.json: damaged"),
         ("bundle.json", b'{"format": "other"}', {}, "no bundle; name the folder of a run"),
         (
             "bundle.json",

@@ -165,6 +165,8 @@ def test_damaged_repositories_are_refused(nmt: Run, hub: Hub, pushed: Repository
         "me/toy/tgt.vocab.txt: missing or damaged": ("tgt.vocab.txt", None),
         "me/toy: holds no model of nmt (bundle.json is missing)": ("bundle.json", None),
         "me/toy/bundle.json: damaged (Expecting": ("bundle.json", b"["),
+        "me/toy/bundle.json: damaged (no JSON object": ("bundle.json", b"[]"),
+        "me/toy/bundle.json: damaged (nested too deep": ("bundle.json", b"[" * 100_000),
         "me/toy/bundle.json: damaged ('sha256'": ("bundle.json", b"{}"),
         "me/toy: no bundle": ("bundle.json", info(pushed, checkpoint="../../step-1")),
         "me/toy: made by a newer nmt (format 2, this version reads 1); update nmt": (
