@@ -20,6 +20,8 @@ _MARKUP = re.compile(
     r"\s*<(?:\?xml|!doctype|!--|(?:refset|tstset|srcset|mteval|dataset|doc|seg|tmx|xliff|html)\b)",
     re.IGNORECASE,
 )
+# A line of JSON lines, or of a table with quoted cells.
+_RECORD = re.compile(r'\s*(?:\{\s*".*\}|"(?:[^"]|"")*"(?:,"(?:[^"]|"")*")+)\s*$')
 _SEGMENT = re.compile(r"<seg\b[^>]*?(?:/>|>(.*?)</seg\s*>)", re.IGNORECASE | re.DOTALL)
 _SEVERAL_LANGUAGES = re.compile(r"<(?:src|tuv|source|hyp)\b", re.IGNORECASE)
 MAX_TABS = 0.1  # share of lines with tabs; in text they are rare
@@ -115,6 +117,11 @@ def read_texts(
         raise DataError(f"{path} has only empty lines; there is nothing to score")
     if _MARKUP.match(filled[0]):
         return _segments(path, "\n".join(lines))
+    if all(_RECORD.match(line) for line in filled):
+        raise DataError(
+            f"{path}: has a JSON object or several quoted cells in each line; leave only the texts "
+            "to score, one per line"
+        )
     n_tabs = sum("\t" in line for line in filled)
     if columns is None and n_tabs > MAX_TABS * len(filled):
         raise DataError(

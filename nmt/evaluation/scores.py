@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from math import exp
+from math import exp, inf
 from typing import Any
 
 import numpy as np
@@ -354,6 +354,7 @@ def _score(
         ordered = sorted(map(type(max(samples)), samples))
         mean = float(statistics.mean(ordered))
         half_width = float(0.5 * (ordered[-1 - n_cut] - ordered[n_cut]))
-        interval = mean - half_width, mean + half_width
+        most = inf if _SETTINGS[name].less_is_better else 100.0  # TER has no end
+        interval = max(mean - half_width, 0.0), min(mean + half_width, most)
         metric.n_bootstrap, metric.seed = bootstrap, SEED  # for the signature
     return MetricScore(name, counts.score, str(metric.get_signature()), interval)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import version
@@ -12,6 +13,7 @@ import torch
 
 from nmt import __version__
 from nmt.data.manifest import load_manifest
+from nmt.errors import NmtWarning
 from nmt.files import MAX_JSON_BYTES, sha256_of, write_recorded
 from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import CONFIG_FILE, PROVENANCE_FILE, further_files
@@ -58,7 +60,9 @@ def record_training(run: Path, step: int, device: torch.device, processes: int) 
 
 
 def read_training(run: Path) -> list[dict[str, Any]]:
-    """What `record_training` wrote, in the order of the steps; empty if it is not readable."""
+    """What `record_training` wrote, in the order of the steps; empty, with a warning, if it is
+    damaged.
+    """
     path = run / PROVENANCE_FILE
     with suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
         if path.stat().st_size <= MAX_JSON_BYTES:
@@ -66,6 +70,8 @@ def read_training(run: Path) -> list[dict[str, Any]]:
             values = [{**session, **session["libraries"]} for session in sessions]
             if all(isinstance(one[key], kind) for one in values for key, kind in TYPES.items()):
                 return sessions
+    if path.exists():
+        warnings.warn(f"{path}: damaged, and left out", NmtWarning, stacklevel=2)
     return []
 
 

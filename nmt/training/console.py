@@ -101,7 +101,8 @@ class Console(AbstractContextManager["Console"]):
         folder, progress = event.folder, event.progress
         if self._has_begun:
             self._write(
-                f"done after {progress.step} steps and {progress.seconds / 60:.1f} minutes: "
+                f"done after {progress.step} steps and {progress.seconds / 60:.1f} minutes"
+                f"{' with validations' if 'max_minutes' in str(progress.finished) else ''}: "
                 f"{progress.finished}"
             )
             self._write(f'next: nmt evaluate {folder}    nmt translate --run {folder} "..."')

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
 
+import torch
+
 from nmt.config.schema import Config
 from nmt.device import supports_mixed_precision
 from nmt.errors import ConfigError, NmtWarning
@@ -26,14 +28,23 @@ N_ROUNDS = 3  # of each update; the shortest counts: the first warms up, and oth
 CLEAR_GAIN, CLEAR_SECONDS, MAX_SECONDS = 1.3, 1.0, 5.0
 
 
+def check_precision(config: Config, device: torch.device) -> None:
+    """Raises: ConfigError: bfloat16 is set, but cannot be used here."""
+    if config.training.precision == "bfloat16" and not supports_mixed_precision(device):
+        raise ConfigError(
+            "training.precision: bfloat16 needs an NVIDIA GPU, or a processor with AVX-512 or "
+            "ARM's BF16; train in float32"
+        )
+
+
 def choose_precision(training: Training) -> Training:
     """The training in float32 or bfloat16, with the rates of both, unless it is float32 anyway.
     All processes choose what the first one measures. Warns if bfloat16 is set but slower.
 
-    Raises:
-        ConfigError: bfloat16 is set, but cannot be used here.
+    Raises: as `check_precision`.
     """
     config = training.config
+    check_precision(config, training.device)
     precision = config.training.precision
     if precision == "float32":
         return training
@@ -43,11 +54,6 @@ def choose_precision(training: Training) -> Training:
     if precision == "auto":
         is_faster = bool(rates) and rates["bfloat16"] > MIN_GAIN * rates["float32"]
         precision = "bfloat16" if is_faster else "float32"
-    elif not rates:
-        raise ConfigError(
-            "training.precision: bfloat16 needs an NVIDIA GPU, or a processor with AVX-512 or "
-            "ARM's BF16; train in float32"
-        )
     elif rates["bfloat16"] < rates["float32"]:
         warnings.warn(
             f"training.precision: bfloat16 is slower here: {rates['bfloat16']:,.0f} tokens/s, "

@@ -45,12 +45,13 @@ from nmt.text.tokenizers import JOINER, SPACE
 from nmt.text.vocabulary import UNK, Vocabulary
 from nmt.training.loop import Training, World
 from nmt.training.optimization import lasts_for_training
-from nmt.training.precision import choose_precision, with_precision
+from nmt.training.precision import check_precision, choose_precision, with_precision
 from nmt.training.word_alignment import LearnedLexicon
 
 # Keys that may change when a training is resumed: none of them affects an update, unless the
 # learning rate follows the limits.
 LIMIT_KEYS = ("training.epochs", "training.max_steps", "training.max_minutes")
+FOLLOWED = "; the learning rate has followed it: for more, set training.start_from in a new run"
 RESUMABLE_KEYS = (
     "training.patience",
     "training.log_every",
@@ -101,6 +102,7 @@ def start_training(
     """
     check_prepared(config)
     config = _with_recorded_precision(config, folder, world)
+    check_precision(config, device)
     corpus = load_training_corpus(config)
     checkpoint = _find_last(folder, config, resume) if world.is_first else None
     is_first_start = world.is_first and checkpoint is None
@@ -149,7 +151,7 @@ def _find_last(folder: Path, config: Config, resume: bool) -> Path | None:
         else (*RESUMABLE_KEYS, *LIMIT_KEYS)
     )
     changes = [
-        f"{key}: was {old}, is {new}"
+        f"{key}: was {old}, is {new}{FOLLOWED if key in LIMIT_KEYS else ''}"
         for key, (old, new) in differences(load_run_config(folder), config).items()
         if not key.startswith(resumable) and not is_location_key(key)
     ]
@@ -295,8 +297,8 @@ def _copy_weights(model: Seq2Seq, parent: Seq2Seq, run: Path, config: Config) ->
     )
     if n_reused < n_parameters / 2:
         raise ConfigError(
-            f"training.start_from: {run} has only {share} of this model; give both the same sizes: "
-            f"{changes}"
+            f"training.start_from: {run} has only {share} of this model; less than half "
+            f"is no start, and no key allows it; give both the same sizes: {changes}"
         )
     new = [name for name, each in model.named_parameters() if id(each) not in reused]
     if any(name in weights for name in new):

@@ -205,6 +205,7 @@ def best_share(results: Mapping[float, Scores], base: Scores, max_loss: float) -
         advice = "name more pairs"
         if losses:
             advice = f"the least loss was {min(losses.values()):.2f}, so allow more with --max-loss"
+            advice += " (it trains again)"
         raise NothingGainedError(
             f"no weights gain BLEU on the memory and lose at most {max_loss:g} on general pairs, "
             f"so nothing was written; {advice}"

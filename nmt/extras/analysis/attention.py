@@ -171,9 +171,9 @@ def most_ignored(attentions: Sequence[Floats], sources: Sequence[Sequence[str]])
     return Table(
         "attention_neglected",
         "Source tokens ignored most often",
-        ("token", "never looked at", "of", "%"),
+        ("token", "hardly looked at", "of", "%"),
         rows,
-        f"never looked at: a total attention of at most {IGNORED:g}",
+        f"hardly looked at: a total attention of at most {IGNORED:g}",
     )
 
 

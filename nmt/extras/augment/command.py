@@ -3,6 +3,7 @@
 import json
 import shutil
 import time
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from nmt.data.manifest import ORIGINAL, Input, check_files, training_parts, writ
 from nmt.data.splitting import fingerprint
 from nmt.data.workers import peak_memory
 from nmt.device import set_up_device
-from nmt.errors import DataError
+from nmt.errors import DataError, NmtWarning
 from nmt.extras.augment.pairs import (
     BACK_TRANSLATION,
     BACKWARD,
@@ -237,6 +238,13 @@ def run(options: AugmentOptions) -> dict[str, Any]:
     known = original.held_out.shared_with(original.pairs())
     tasks = _plan_tasks(options, original, known)
     teachers = find_teachers(options.teacher or [], original, known)
+    if not teachers and "teachers" in original.manifest.get("augmentation", {}):
+        warnings.warn(
+            f"{original.folder}: its soft targets are of its own pairs, so {options.output} has "
+            "none; give --teacher again to make them",
+            NmtWarning,
+            stacklevel=2,
+        )
     described = describe(teachers)
     request = {  # the same for the same result
         "original": original.manifest["content"],

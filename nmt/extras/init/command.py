@@ -18,6 +18,7 @@ from nmt.data.checks import SAME_WORDS
 from nmt.data.formats import Languages
 from nmt.data.manifest import MANIFEST
 from nmt.errors import ConfigError, DataError
+from nmt.evaluation.scores import choose_tokenizer
 from nmt.extras.init.inspection import PairFiles, inspect
 from nmt.extras.init.measurement import Measures, measure
 from nmt.extras.init.proposal import load_run_to_fine_tune, propose, propose_specialist
@@ -98,7 +99,7 @@ def _parse_direction(direction: str) -> Languages:
     match = re.fullmatch(f"{code}-{code}", direction)
     if match is None:
         raise ConfigError(
-            f"--direction {direction}: must be two language codes, for example en-de or en-fr_CA"
+            f"--direction {direction}: must be two language codes, for example en-de or en-fr"
         )
     return match[1], match[2]
 
@@ -196,8 +197,10 @@ def _facts(
     beside = (
         "" if general is None else f"; {general.share:.0%} of the training pairs are of the run"
     )
+    remark = choose_tokenizer(languages[1], [])[1]
     return {
         **facts,
+        **({"BLEU": remark} if remark else {}),
         "direction": f"{config.data.direction}{doubt}",
         "split": f"{split.dev:,} pairs for dev, {split.test:,} for test, the others for training"
         + beside,

@@ -132,6 +132,18 @@ class PairFiles:
         return source
 
 
+# What some files without pairs are, and what to do.
+NO_PAIRS = {
+    ".mo": "is a compiled catalog; name the .po file that it was made from",
+    **dict.fromkeys(
+        (".pdf", ".docx", ".doc", ".odt", ".pptx", ".epub"),
+        "is a document without pairs; save its sentences as text, one per line, beside a file with "
+        "their translations",
+    ),
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "is a spreadsheet; save its sheet as CSV in UTF-8"),
+}
+
+
 def inspect(paths: Sequence[Path], wanted: Languages | None = None) -> PairFiles:
     """One file of pairs, or two whose lines correspond; plain or compressed.
 
@@ -141,6 +153,9 @@ def inspect(paths: Sequence[Path], wanted: Languages | None = None) -> PairFiles
     Raises:
         DataError: a file cannot be read, or its pairs are not found.
     """
+    for path in paths:
+        if advice := NO_PAIRS.get(path.suffix.lower()):
+            raise DataError(f"{path}: {advice}")
     formats = [recognize(path) for path in paths]
     if len(paths) == 2:
         for path, name in zip(paths, formats, strict=True):

@@ -104,7 +104,7 @@ def load_keys(path: Path, model: Seq2Seq, table: Path) -> tuple[Corpus, Datastor
     if not torch.equal(tensors["digest"], _digest(table, model)):
         warnings.warn(
             f"{path}: is of other weights or pairs, so translating takes longer; "
-            f"`nmt neighbors {path.parent}` writes it again",
+            "`nmt neighbors RUN` writes it again, before `nmt share bundle`",
             NmtWarning,
             stacklevel=2,
         )

@@ -28,7 +28,6 @@ from nmt.run.folder import (
     EVALUATION_FOLDER,
     HISTORY_FILE,
     JOURNAL_FILE,
-    PROVENANCE_FILE,
     build_model,
     check_same_data,
     find_run,
@@ -145,9 +144,6 @@ def read_facts(folder: Path) -> tuple[Config, dict[str, Any]]:
     progress = None if last is None else read_progress(last)
     journal = _read_events(folder / JOURNAL_FILE)
     sessions = read_training(folder)
-    if not sessions and (folder / PROVENANCE_FILE).exists():
-        text = f"{folder / PROVENANCE_FILE}: damaged, and left out"
-        warnings.warn(text, NmtWarning, stacklevel=2)
     manifest = load_manifest(folder)
     statuses = _statuses(folder)
     changes = differences(Config(name=config.name), config)

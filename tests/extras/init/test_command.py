@@ -197,7 +197,7 @@ def test_nothing_is_replaced(nmt: Run, here: Path) -> None:
     [
         (
             ["--direction", "german"],
-            "--direction german: must be two language codes, for example en-de or en-fr_CA",
+            "--direction german: must be two language codes, for example en-de or en-fr",
         ),
         (
             ["--direction", "en-fr"],
