@@ -19,7 +19,6 @@ from nmt.extras.export.web_page import constants
 from nmt.extras.page.files import FOLDER
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, load_tokenizer, model_path
 from nmt.text.vocabulary import Vocabulary
-from nmt.texts import sentences
 from nmt.texts.sentences import split_sentences
 from nmt.texts.warnings import DESCRIPTIONS, ITEMS_CHANGED, SENTENCES_LOST, WORDLESS, WarningChecker
 from tests import toy
@@ -169,8 +168,7 @@ def test_sentences_are_those_without_the_library(
 ) -> None:
     # The page has no such library: all ends are ends.
     monkeypatch.setattr(
-        sentences.sentencex,
-        "get_sentence_boundaries",
+        "sentencex.get_sentence_boundaries",
         lambda _, text: [{"start_index": start} for start in range(len(text) + 1)],
     )
     texts = [case.replace("|", space) for _, case in CASES for space in (" ", "", "\n", "\t")]
