@@ -187,6 +187,16 @@ def test_some_resamples_may_score_zero(metric: str) -> None:
     assert "bs:200" in one.signature
 
 
+def test_intervals_end_where_scores_end() -> None:
+    outputs, references = ["a b c d e", "x", "y", "z"], ["a b c d e", "x", "y", "w"]
+    for texts in (outputs, ["q", *references[1:]]):
+        for one in score(texts, [references], [*METRICS], bootstrap=100):
+            assert one.interval is not None
+            low, high = one.interval
+            assert low >= 0
+            assert high <= 100 or one.name == "TER"
+
+
 def test_table() -> None:
     scores = [
         MetricScore("BLEU", 31.4159, "nrefs:1", (30.6, 32.2)),
@@ -388,6 +398,15 @@ def test_what_is_no_sentence_per_line_is_refused(tmp_path: Path, text: str, prob
     with pytest.raises(DataError, match=problem) as caught:
         read_files(plain, [path])
     assert problem == "XML" or "--columns" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ['{"de": "a"}\n{"de": "b"}\n', '"a","A"\n"b","B ""b"""\n'])
+def test_records_are_no_sentences(tmp_path: Path, text: str) -> None:
+    for name in ("r.txt", "r.jsonl", "r.csv"):
+        with pytest.raises(DataError, match="a JSON object or several quoted cells in each line"):
+            read_files(write(tmp_path / "h", "a\nb\n"), [write(tmp_path / name, text)])
+    quoted = write(tmp_path / "q", '"a", "b"\n{"c"} d\n"a"\n')
+    assert len(read_files(quoted, [quoted])[0]) == 3
 
 
 def test_text_may_have_a_few_tabs_and_tags(tmp_path: Path) -> None:

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.optim import AdamW
 
 from nmt.config.parts import PointerName
 from nmt.config.schema import ModelConfig
-from nmt.errors import CheckpointError
+from nmt.errors import CheckpointError, NmtWarning
 from nmt.files import read_json, write_json
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import (
@@ -20,6 +21,7 @@ from nmt.run.checkpoint import (
     save_weights,
 )
 from nmt.run.progress import Progress, Rank
+from nmt.run.provenance import read_training, record_training
 
 
 def make() -> tuple[nn.Module, AdamW]:
@@ -181,6 +183,25 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
     pointer.write_text('{"checkpoint": "step-00000002", "step": 2}')  # as older versions did
     with pytest.raises(CheckpointError, match=r"names step-00000002, which is missing"):
         Checkpoints(tmp_path).find("last")
+
+
+def test_an_optimizer_with_another_entry_is_damaged(tmp_path: Path) -> None:
+    save(tmp_path, 1)
+    folder = tmp_path / "checkpoints" / "step-00000001"
+    (folder / "checksums.json").unlink()
+    tensors = load_file(folder / "optimizer.safetensors")
+    tensors["0.weight.exp_avh"] = tensors.pop("0.weight.exp_avg")
+    save_file(tensors, folder / "optimizer.safetensors")
+    with pytest.raises(CheckpointError, match="the name of an entry has changed"):
+        load_optimizer(folder, *make())
+
+
+def test_a_damaged_record_of_trainings_is_not_replaced_without_a_word(tmp_path: Path) -> None:
+    for content in ("[", "{}x", '[{"step": "1"}]', "[" * 100_000):
+        (tmp_path / "provenance.json").write_text(content)
+        with pytest.warns(NmtWarning, match=r"provenance\.json: damaged, and left out"):
+            record_training(tmp_path, 0, torch.device("cpu"), 1)
+        assert len(read_training(tmp_path)) == 1
 
 
 def test_files_of_a_killed_process_are_deleted(tmp_path: Path) -> None:

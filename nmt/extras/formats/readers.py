@@ -2,6 +2,7 @@
 
 import json
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 
 from nmt.config.schema import SourceConfig
 from nmt.data.formats import BAD_RECORD, Files, Languages, NoPairError, PairSource, RawRow
-from nmt.errors import DataError, in_one_line
+from nmt.errors import DataError, NmtWarning, in_one_line
 from nmt.files import explain_read_errors
 from nmt.lines import MAX_LINE_BYTES, ignore_progress, read_blocks, read_raw_lines
 from nmt.texts.patterns import PATTERNS
@@ -256,7 +257,15 @@ class TmxSource(PairSource):
             codes |= unit.keys()
             yield tuple(_text_in(language, unit).encode("utf-8") for language in self.languages)
         for language in self.languages:
-            if not any(_is_of(code, language) for code in codes):
+            regions = sorted(code for code in codes if _is_of(code, language))
+            if len(regions) > 1:
+                warnings.warn(
+                    f"{self.path}: has texts in {' and '.join(regions)}; of each unit, the first "
+                    "of these is read",
+                    NmtWarning,
+                    stacklevel=2,
+                )
+            if not regions:
                 listing = ", ".join(sorted(filter(None, codes))[:10]) or "none"
                 raise DataError(
                     f"{self.path}: has no text in {language}; its languages are: {listing}"

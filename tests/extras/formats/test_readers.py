@@ -15,7 +15,7 @@ from nmt.data import formats, reading
 from nmt.data.formats import open_source
 from nmt.data.reading import Pairs, Tally, read_pairs
 from nmt.data.workers import start_workers
-from nmt.errors import DataError
+from nmt.errors import DataError, NmtWarning
 from nmt.extras.formats import readers as record_sources
 from tests.data.packing import PACKERS, Packer, gzipped, plain
 
@@ -358,3 +358,14 @@ def test_missing_packages_are_named(
     message = rf'format {kind} needs the package {package}; run: pip install "nmt\[formats\]"'
     with pytest.raises(DataError, match=message):
         pairs(plain(tmp_path / "a", b"x"), kind)
+
+
+def test_two_regions_of_a_language_in_a_memory_are_named(tmp_path: Path) -> None:
+    unit = (
+        '<tu><tuv xml:lang="en"><seg>can</seg></tuv><tuv xml:lang="de-AT"><seg>Dose</seg></tuv>'
+        '<tuv xml:lang="de-DE"><seg>Büchse</seg></tuv></tu>'
+    )
+    path = plain(tmp_path / "a.tmx", f"<tmx><body>{unit}</body></tmx>".encode())
+    with pytest.warns(NmtWarning, match=r"a\.tmx: has texts in de-at and de-de; of each unit"):
+        ((_, tgt),) = pairs(path, "tmx")
+    assert tgt == "Dose"

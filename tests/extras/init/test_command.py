@@ -204,6 +204,9 @@ def test_nothing_is_replaced(nmt: Run, here: Path) -> None:
             "the sample has English and German; name your own pairs with --data",
         ),
         (["--data", "none.tsv"], "none.tsv: no such file"),
+        (["--data", "a.mo"], "a.mo: is a compiled catalog; name the .po file that it was made"),
+        (["--data", "a.pdf"], "a.pdf: is a document without pairs; save its sentences as text"),
+        (["--data", "a.XLSX"], "a.XLSX: is a spreadsheet; save its sheet as CSV in UTF-8"),
         (
             ["--data", "few.tsv", "--direction", "en-de"],
             "few.tsv: has 3 pairs; training needs at least 200, and better some thousands",
