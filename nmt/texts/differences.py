@@ -148,42 +148,58 @@ def _lost_numbers(
     source, translation = (
         _ORDER.sub(lambda order: " " * len(order[0]), text) for text in (source, translation)
     )
-    if not (numbers := [*_NUMBER.finditer(source)]):
-        return
+    numbers = [*_NUMBER.finditer(source)]
     has_myriads = _MYRIADS.search(source + translation) is not None
-    if has_myriads and max(len(source), len(translation)) > MAX_MYRIADS:
+    if not numbers or (has_myriads and max(len(source), len(translation)) > MAX_MYRIADS):
         return
-    translation = _plain_digits(translation)
-    written = _SEPARATOR.sub("", _MYRIADS.sub("", translation))
-    # Of each number, by its digits; and of each part, by its value: how often it is there.
-    wholes = Counter("".join(_DIGITS.findall(each[0])) for each in _NUMBER.finditer(translation))
-    wholes |= Counter(_DIGITS.findall(written))
-    parts = Counter(map(int, _DIGITS.findall(translation)))
-    if _HALF_DAY.search(source) or _HALF_DAY.search(translation):
-        parts.update({(part + 12) % 24: parts[part] for part in [*parts] if part < 24})
-    values, negative = {*parts}, {*map(int, _NEGATIVE.findall(translation))}
+    has_half_days = _HALF_DAY.search(source) or _HALF_DAY.search(translation)
+    found = _Numbers(translation, has_half_days=bool(has_half_days), has_myriads=has_myriads)
     for match in numbers:
-        number = _plain_digits(match.group())
+        if not found.take(_plain_digits(match.group()), max_word):
+            yield match.group(), match.start()
+
+
+class _Numbers:
+    """The numbers of a text, each as often as it is there.
+
+    Attributes:
+        wholes: by their digits. parts: the values of what signs divide: 12 and 500 of "12,500".
+        values: of all parts. negative: of those after a minus sign, or the word for it.
+    """
+
+    def __init__(self, text: str, *, has_half_days: bool, has_myriads: bool) -> None:
+        text = _plain_digits(text)
+        self.has_myriads, self.is_below = has_myriads, _BELOW.search(text) is not None
+        self.written = _SEPARATOR.sub("", _MYRIADS.sub("", text))
+        self.wholes = Counter("".join(_DIGITS.findall(each[0])) for each in _NUMBER.finditer(text))
+        self.wholes |= Counter(_DIGITS.findall(self.written))
+        self.parts = Counter(map(int, _DIGITS.findall(text)))
+        if has_half_days:
+            hours = [part for part in self.parts if part < 24]
+            self.parts.update({(hour + 12) % 24: self.parts[hour] for hour in hours})
+        self.values, self.negative = {*self.parts}, {*map(int, _NEGATIVE.findall(text))}
+
+    def take(self, number: str, max_word: int) -> bool:
+        """Whether a number is there once more, or may stand there as a word. It is then gone."""
         groups = _DIGITS.findall(number)
         digits = "".join(groups)
+        first = int(groups[0])
         if len(groups) == 2 and groups[1] == "00":  # "4:00" may become "4"
             del groups[1]
         own = Counter(map(int, groups))
-        first = int(groups[0])
-        lost = own - parts
+        lost = own - self.parts
         # The month of a date may become a word.
         is_date = len(groups) == 3 and max(map(len, groups)) == 4
         is_month = is_date and lost.total() == 1 and min(lost) <= 12
-        is_whole = wholes[digits] > 0 and len(digits) > 2
-        is_whole = is_whole or (has_myriads and digits.rstrip("0") in written)
-        is_small = number.isdecimal() and (
-            first <= max_word or (first <= MAX_WORD and first in values)
-        )
-        wholes[digits] -= 1
-        parts -= own
-        is_positive = number[0] in "-−" and first not in negative and not _BELOW.search(translation)
-        if is_positive or not (is_whole or not lost or is_month or is_small):
-            yield match.group(), match.start()
+        is_whole = self.wholes[digits] > 0 and len(digits) > 2
+        is_whole = is_whole or (self.has_myriads and digits.rstrip("0") in self.written)
+        is_uncounted = first <= MAX_WORD and first in self.values
+        is_small = number.isdecimal() and (first <= max_word or is_uncounted)
+        self.wholes[digits] -= 1
+        self.parts -= own
+        if number[0] in "-−" and first not in self.negative and not self.is_below:
+            return False
+        return is_whole or not lost or is_month or is_small
 
 
 def _plain_digits(text: str) -> str:

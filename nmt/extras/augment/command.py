@@ -238,13 +238,6 @@ def run(options: AugmentOptions) -> dict[str, Any]:
     known = original.held_out.shared_with(original.pairs())
     tasks = _plan_tasks(options, original, known)
     teachers = find_teachers(options.teacher or [], original, known)
-    if not teachers and "teachers" in original.manifest.get("augmentation", {}):
-        warnings.warn(
-            f"{original.folder}: its soft targets are of its own pairs, so {options.output} has "
-            "none; give --teacher again to make them",
-            NmtWarning,
-            stacklevel=2,
-        )
     described = describe(teachers)
     request = {  # the same for the same result
         "original": original.manifest["content"],
@@ -287,6 +280,13 @@ def _check_folder(options: AugmentOptions, original: PreparedData) -> None:
         raise DataError(
             f"--tag {options.tag}: not in the source vocabulary of {original.folder}; prepare it "
             "with vocabulary.tags"
+        )
+    if not options.teacher and "teachers" in original.manifest.get("augmentation", {}):
+        warnings.warn(
+            f"{original.folder}: its soft targets are of its own pairs, so {options.output} has "
+            "none; give --teacher again to make them",
+            NmtWarning,
+            stacklevel=2,
         )
 
 

@@ -22,6 +22,8 @@ ESCAPES = escapes(NAMES)
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 WORDS = re.compile(r".{0,75}\S(?:\s+|\Z)|\S+\s*|\s+", re.DOTALL)  # that fit on a line of gettext
 WIDTH = 80
+NUMBER_OF_FORMS, NO_CHARSET = re.compile(r"nplurals\s*=\s*(\d+)"), re.compile("charset=(CHARSET)")
+NO_FORMS = "has no number of plural forms (nplurals in its header); add it, and the forms"
 
 
 @dataclass
@@ -42,6 +44,13 @@ class Entry:
     @property
     def source(self) -> str:
         return self.texts.get("msgid", "")
+
+    @property
+    def place_of_flag(self) -> tuple[int, str]:
+        """Where the flag `fuzzy` belongs, and how it is written there."""
+        if self.flags is None:
+            return self.place or 0, "#, fuzzy\n"
+        return self.flags, ", fuzzy"
 
     @property
     def forms(self) -> list[str]:
@@ -83,19 +92,14 @@ def find(text: str) -> Iterator[Segment | Skipped]:
     charset = None
     for entry in entries(text):
         if not entry.source:
-            number = re.search(r"nplurals\s*=\s*(\d+)", entry.texts.get("msgstr", ""))
+            number = NUMBER_OF_FORMS.search(entry.texts.get("msgstr", ""))
             n_forms = int(number[1]) if number else 0
-            charset = re.compile("charset=(CHARSET)").search(
-                text, *entry.spans.get("msgstr", (0, 0))
-            )
+            charset = NO_CHARSET.search(text, *entry.spans.get("msgstr", (0, 0)))
             continue
         if entry.place is None or entry.source.isspace():
             continue
         if "msgid_plural" in entry.texts and not n_forms:
-            yield Skipped(
-                entry.place,
-                "has no number of plural forms (nplurals in its header); add it, and the forms",
-            )
+            yield Skipped(entry.place, NO_FORMS)
         if CONTROL.search(entry.source):
             yield Skipped(entry.place, "has characters by number (\\033); translate it by hand")
             continue
@@ -104,11 +108,8 @@ def find(text: str) -> Iterator[Segment | Skipped]:
         n_done = next((i for i, key in enumerate(forms) if not entry.texts[key]), 0)
         for key in forms[n_done:]:
             source = _source_of(entry, key, n_forms)
-            start = entry.spans[key][0]
-            before = ""
-            if key == forms[n_done] and not entry.is_fuzzy:
-                start = entry.place if entry.flags is None else entry.flags
-                before = "#, fuzzy\n" if entry.flags is None else ", fuzzy"
+            is_flagged = entry.is_fuzzy or key != forms[n_done]
+            start, before = (entry.spans[key][0], "") if is_flagged else entry.place_of_flag
             before += text[start : entry.spans[key][0]]
             if charset and not entry.texts[key]:
                 before, start = f"UTF-8{text[charset.end() : start]}{before}", charset.start(1)

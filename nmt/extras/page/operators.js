@@ -147,9 +147,9 @@ function layer(nStates, advance) {
 }
 
 // As in ONNX: (inputs, attributes) -> output, or outputs; and `Linear`, for constant weights. They
-// do what graphs.py needs: Squeeze, Unsqueeze and reductions of one axis; Clip to a maximum; CumSum,
-// TopK, GatherElements and ScatterElements along the last axis; Slice with steps of 1. program.py
-// reads the names in this table.
+// do what graphs.py needs: Squeeze, Unsqueeze and reductions of one axis; Clip to a maximum;
+// CumSum, TopK, GatherElements and ScatterElements along the last axis; Slice with steps of 1.
+// program.py reads the names in this table.
 const OPERATORS = {
   Abs: unary((x) => (x < 0 ? -x : x)),
   Add: binary((x, y) => x + y, fillSums),
