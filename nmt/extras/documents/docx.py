@@ -14,13 +14,14 @@ from xml.sax.saxutils import escape
 
 from nmt.config.parts import FORMATS
 from nmt.errors import DataError, FormatError
-from nmt.extras.documents.document import Content, Segment, TextDocument, stripped
+from nmt.extras.documents.document import Content, Segment, TextDocument, line_at, stripped
 from nmt.extras.documents.markup import Kind, Piece, Tag, elements, marked_of
 from nmt.texts.marked import Mark, Marked
 
 MEMBER = re.compile(r"word/(?:document|header|footer|footnotes|endnotes|comments)\d*\.xml")
 MAX_UNPACKED = 1 << 28  # bytes of all members together, a hundred times a long book
 MAX_XML = 1 << 26  # bytes of those with text
+MAX_LAYOUT = 1 << 14  # characters of the format of a run, and of a field before its address
 DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, LookupError, RuntimeError, ValueError)
 # Elements around runs, by which they become links, new, tagged and so on.
 AROUND = {f"w:{name}" for name in ("hyperlink", "ins", "moveTo", "sdt", "smartTag", "customXml")}
@@ -138,7 +139,7 @@ def _pieces(text: str, nodes: Iterable[Tag]) -> list[Piece]:
             pieces += _run(text, node)
             if found and fields and found[1] != "begin":
                 _divide(text, pieces, fields, is_end=found[1] == "end")
-        elif node.name in AROUND and "</w:t>" in text[start:end]:
+        elif node.name in AROUND and text.find("</w:t>", start, end) >= 0:
             inner = next((each for each in node.children if each.name == "w:sdtContent"), node)
             pieces.append(Piece(start, inner.end, "open", node.name))
             pieces += _pieces(text, inner.children)
@@ -158,7 +159,7 @@ def _divide(text: str, pieces: list[Piece], fields: list[int], *, is_end: bool) 
         pieces[-1] = pieces[-1]._replace(kind="close", name="field")
     elif is_end:
         pieces[index:] = [field]
-    elif "HYPERLINK" in text[field.start : field.end]:
+    elif text.find("HYPERLINK", field.start, min(field.start + MAX_LAYOUT, field.end)) >= 0:
         pieces[index:] = [field._replace(kind="open")]
 
 
@@ -166,6 +167,8 @@ def _run(text: str, run: Tag) -> Iterator[Piece]:
     """The parts of a run: text of one format, and other things, each as a run of its own."""
     shown = next((each for each in run.children if each.name == "w:rPr" and each.children), None)
     layout = "" if shown is None else text[shown.start : shown.outer_end]
+    if len(layout) + run.end - run.start > MAX_LAYOUT:
+        raise FormatError(f"line {line_at(text, run.start)}: a run has too much format")
     format_ = UNSEEN.sub("", UNSEEN.sub("", layout))
     children = [child for child in run.children if child.name not in DROPPED]
     start = run.start
@@ -177,7 +180,7 @@ def _run(text: str, run: Tag) -> Iterator[Piece]:
             yield Piece(start, end, name=format_)
         else:
             raw = text[child.start : child.outer_end]
-            raw = f"{text[run.start : run.end]}{layout}{raw}{END}" if children[1:] else ""
+            raw = f"{text[run.start : run.end]}{layout}{raw}{END}" if len(children) > 1 else ""
             kind: Kind = "item" if child.name in WORDS else "empty"
             kind = "note" if is_note or child.name in NOTES else kind
             kind = "break" if child.name in ("w:br", "w:cr") else kind

@@ -12,6 +12,8 @@ from nmt.texts.marked import Marked
 
 TOKEN = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:)?|[{}\[\]]')
 
+MAX_KEY = 100  # characters of it that a remark shows
+
 
 def find(text: str) -> Iterator[Segment | Skipped]:
     """The strings that are values. Raises: FormatError."""
@@ -28,7 +30,7 @@ def find(text: str) -> Iterator[Segment | Skipped]:
     path, key = list[str](), ""  # of the objects and arrays around; of the value
     for token in TOKEN.finditer(text):
         if token[2]:
-            key = token[1]
+            key = token[1][:MAX_KEY]
         elif token[0] in "{[":
             path.append(key if token[0] == "{" else "")
         elif token[0] in "}]":

@@ -37,9 +37,8 @@ DIALECTS = re.compile(
 )
 # Nothing in them is Markdown. The second part of one that ends what another one begins is "/".
 SHORTCODE = re.compile(
-    r"(?:\{\{[<%]|\{%-?)\s*(?P<end>/|end)?\s*(?P<name>\w+)[^{}]{0,1000}(?:[>%]\}\}|%\})"
+    r"(?:\{\{[<%]|\{%-?)\s*+(?:(?P<end>/|end)\s*+)?(?P<name>\w++)[^{}]{0,1000}(?:[>%]\}\}|%\})"
 )
-SOFT_BREAK = re.compile(r"\s*\n\s*")
 SAME = re.compile(r"\[([^\[\]]+)\]\[\1\]")
 HTML_TAG = re.compile(r"<(/?)([A-Za-z][\w-]*)")
 ESCAPES = re.compile(r"\\([!-/:-@\[-`{-~])|&#?\w+;")
@@ -64,7 +63,8 @@ def find(text: str) -> Iterator[Segment | Skipped]:
             continue
         first = token.map[0]
         is_cell = block.type in ("td_open", "th_open")
-        rows = [*zip(lines, starts, strict=False)][first : first + token.content.count("\n") + 1]
+        last = first + token.content.count("\n") + 1
+        rows = [*zip(lines[first:last], starts[first:last], strict=True)]
         places = _places(token.content, rows, cells if is_cell else None)
         if len(places) <= token.content.count("\n"):
             yield Skipped(
@@ -133,8 +133,9 @@ def _place(
 ) -> tuple[int, int]:
     """The line of a character of a text, from 0, and its place in the file."""
     row = bisect_right(places, position, key=lambda place: place[0]) - 1
-    before = content[places[row][0] : position]
-    return row, places[row][1] + len(before.replace("|", r"\|") if is_cell else before)
+    start, place = places[row]
+    n_bars = content.count("|", start, position) if is_cell else 0
+    return row, place + position - start + n_bars
 
 
 class _Parser:
@@ -179,11 +180,11 @@ class _Parser:
         """
         written = self.written(text)
         written = written.replace("|", r"\|") if is_cell else written
-        fitting = rf"(.{{1,{width}}}|.+?)(?:[ \t]+(?={HARMLESS})|\Z)" if width else "(.+)"
+        fitting = rf"(.{{1,{width}}}|.+?)(?:(?<![ \t])[ \t]++(?={HARMLESS})|\Z)" if width else "(.+)"
         lines = [
             line
             for part in written.split("\n")
-            for line in re.findall(fitting, re.sub("  +$", "  ", part.lstrip()))
+            for line in re.findall(fitting, re.sub("(?<! )  +$", "  ", part.lstrip()))
         ]
         return f"\n{prefix}".join(BLOCK.sub(r"\g<0>\\", line, count=1) for line in lines)
 
@@ -198,7 +199,7 @@ def _spaced(text: Marked) -> str:
     for mark in text.marks:
         written += _escape(text.text[position : mark.position])
         position = mark.position
-        if mark.kind in ("open", "item") and re.search(r"[\w`]\Z", written):
+        if mark.kind in ("open", "item") and re.search(r"[\w`]", written[-1:]):
             written += " "
         is_end = mark.kind == "close" and text.text[position : position + 1].isalnum()
         needs_space = is_end and not written[-1:].isalnum()
@@ -263,7 +264,7 @@ def _blocks(token: Token) -> Iterator[list[Piece]]:
             kind: Kind = "empty" if kept.name in READINGS else "item"
             piece, kept = Piece(kept.start, piece.end, kind, kept.name, written=written), None
         if piece.kind != "break":
-            piece = piece._replace(written=SOFT_BREAK.sub(" ", piece.written))
+            piece = piece._replace(written=re.sub(r"\s+", _without_break, piece.written))
         if kept is None:
             pieces += [*_texts(token.content, position, piece.start), piece]
             position = piece.end
@@ -271,6 +272,10 @@ def _blocks(token: Token) -> Iterator[list[Piece]]:
     borders = [-1, *(i for i, piece in enumerate(pieces) if piece.name == "border"), len(pieces)]
     for before, after in pairwise(borders):
         yield pieces[before + 1 : after]
+
+
+def _without_break(space: re.Match[str]) -> str:
+    return " " if "\n" in space[0] else space[0]
 
 
 def _markup(token: Token, content: str, labels: list[int]) -> Piece:

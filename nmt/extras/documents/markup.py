@@ -26,7 +26,7 @@ XML = re.compile(
 ENDS = {"<!--": "-->", "<![CDATA[": "]]>", "<?": "?>", "<!DOCTYPE": "]>", "&": ";"}
 ENDS |= {"{{": "}}", "{%": "%}", "{#": "#}", "<%": "%>"}  # of templates
 TAG = re.compile(
-    r"<(/?[A-Za-z_][^\s/<>]*)((?:\{\{[^{}]{0,500}\}\}|\{%[^%]{0,500}%\}|<[%?].{0,500}?[%?]>"
+    r"<(/?[A-Za-z_][^\s/<>]*+)((?:\{\{[^{}]{0,500}\}\}|\{%[^%]{0,500}%\}|<[%?].{0,500}?[%?]>"
     r"""|[^<>"'{]++|\{|"[^"<]*+"|'[^'<]*+'|"[^"]{0,5000}"|'[^']{0,5000}'){0,300}+)>"""
 )
 ATTRIBUTE = re.compile(r"""\s([\w:.-]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'<>]+)""")
@@ -251,18 +251,16 @@ def marked_of(
 def _trimmed(text: str, pieces: Sequence[Piece]) -> Sequence[Piece]:
     """Without markup and white space around it."""
     first, last = 0, len(pieces) - 1
+    blank = [
+        each.kind in STANDING or (not each.kind and not text[each.start : each.end].strip(WHITE))
+        for each in pieces
+    ]
     while first <= last:
-        blank = [
-            each.kind in STANDING
-            or (not each.kind and not text[each.start : each.end].strip(WHITE))
-            for each in (pieces[first], pieces[last])
-        ]
-        blank[1] &= pieces[last].kind != "note"  # it belongs to the last word
-        if pieces[first].kind == "open" and pieces[first].start == pieces[last].partner:
-            blank = [True, True]
-        if not any(blank):
+        is_pair = pieces[first].kind == "open" and pieces[first].start == pieces[last].partner
+        ends = is_pair or (blank[last] and pieces[last].kind != "note")  # of the last word
+        if not (is_pair or blank[first] or ends):
             break
-        first, last = first + blank[0], last - blank[1]
+        first, last = first + (is_pair or blank[first]), last - ends
     return pieces[first : last + 1]
 
 

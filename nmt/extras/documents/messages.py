@@ -11,7 +11,7 @@ HAS_FORMS = re.compile(rf"{FORMS}|\{{\s*[\w.$-]+\s*,\s*choice\s*,")
 # Values without text: colors, addresses, paths, names of files and keys, locales, dates such as
 # "DD.MM.YYYY", and half a surrogate pair.
 NO_TEXT = re.compile(
-    r"""[#][\da-fA-F]{3,8}|rgba?\(.*|[a-z][a-z\d+.-]*:\S+|(?:[.~]{0,2}/|\.)\w\S*|\S*[\\_@]\S*
+    r"""[#][\da-fA-F]{3,8}|rgba?\(.*|[a-z][a-z\d+.-]*:\S+|(?:[.~]{0,2}/|\.)\w\S*|[^\s\\_@]*[\\_@]\S*
     |[a-z\d]+(?:[-./:][a-z\d]+)+|[\w-]+(?:/[\w.-]+)*\.[a-z]{2,5}|[a-z]{2,3}-[A-Z]{2}
     |[a-z]+[A-Z][A-Za-z\d]*|\d\S*|(?=.*(?:yy|YY|MM|dd|DD|HH|hh|mm))(?:([A-Za-z])\1*(?![A-Za-z])
     [^A-Za-z]*)+|.*[\ud800-\udfff].*""",

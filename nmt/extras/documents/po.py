@@ -10,10 +10,11 @@ from nmt.extras.documents.document import Segment, Skipped, line_at
 from nmt.extras.documents.messages import escapes, message, unescaped
 from nmt.texts.marked import Marked
 
-QUOTED = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
+QUOTED = r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"'
+# No language has more than six plural forms.
 PIECE = re.compile(
-    r"[ \t]*(?:#(?P<comment>.*)|(?P<key>[a-z_]+(?:\[\d+\])?)\s*"
-    rf"(?P<text>{QUOTED}(?:\s*{QUOTED})*))?[ \t]*(?:\n|\Z)"
+    r"[ \t]*+(?:#(?P<comment>.*)|(?P<key>domain|msg(?:ctxt|id(?:_plural)?|str(?:\[\d\])?))\s*+"
+    rf"(?P<text>{QUOTED}(?:\s*+{QUOTED})*))?[ \t]*+(?:\n|\Z)"
 )
 NAMES = dict(zip('abfnrtv"', '\a\b\f\n\r\t\v"', strict=True))
 BY_NUMBER = re.compile(r"(\\[^0-7x])|\\(?:([0-7]{1,3})|x([\da-fA-F]{1,2}))")  # \033, \x1b
@@ -22,7 +23,7 @@ ESCAPES = escapes(NAMES)
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 WORDS = re.compile(r".{0,75}\S(?:\s+|\Z)|\S+\s*|\s+", re.DOTALL)  # that fit on a line of gettext
 WIDTH = 80
-NUMBER_OF_FORMS, NO_CHARSET = re.compile(r"nplurals\s*=\s*(\d+)"), re.compile("charset=(CHARSET)")
+NUMBER_OF_FORMS, NO_CHARSET = re.compile(r"nplurals\s*=\s*(\d)\b"), re.compile("charset=(CHARSET)")
 NO_FORMS = "has no number of plural forms (nplurals in its header); add it, and the forms"
 
 
