@@ -8,9 +8,11 @@ feeds as line ends. It raises FormatError or ExpatError for a file of another fo
 import codecs
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from xml.parsers.expat import ErrorString, ExpatError
 
@@ -57,57 +59,78 @@ Found = Segment | Skipped
 
 
 class Content:
-    """The characters of a file: `text`, with line feeds as line ends.
+    """The characters of a file: `raw`, and `text`, with line feeds as line ends.
 
-    mark: the byte order mark. encoding, escapes: as `str.encode` names them.
+    Args:
+        mark: the byte order mark. encoding, escapes: as `str.encode` names them.
+        has_returns: whether a lone \\r ends a line, too, where others end with \\n.
     """
 
     def __init__(
-        self, raw: str, mark: bytes = b"", encoding: str = "utf-8", escapes: str = "strict"
+        self,
+        raw: str,
+        mark: bytes = b"",
+        encoding: str = "utf-8",
+        escapes: str = "strict",
+        *,
+        has_returns: bool = False,
     ) -> None:
-        self.mark, self.encoding, self.escapes = mark, encoding, escapes
-        n_feeds, n_both = raw.count("\n"), raw.count("\r\n")
-        is_old = not n_feeds and "\r" in raw
-        self._line_end = "\r" if is_old else "\r\n" if 2 * n_both > n_feeds else "\n"
-        self._raw = raw
-        self.text = raw.replace("\r" if is_old else "\r\n", "\n")
-        # Where a \r is missing in the text.
-        removed = (each.start() for each in re.finditer("\r\n", raw))
-        self._removed = [place - n for n, place in enumerate(removed)]
+        self.raw, self.mark, self.encoding, self.escapes = raw, mark, encoding, escapes
+        # Some programs write \r\n as \r\r\n.
+        end = r"\r{0,2}\n|\r" if has_returns or "\n" not in raw else r"\r{0,2}\n"
+        self.text = re.sub(end, "\n", raw)
+        self._ends = Counter[str]()
+        # Where the text lacks characters of line ends: a place for each.
+        self._missing: list[int] = []
+        for each in re.finditer(end, raw) if "\r" in raw else ():
+            self._ends[each[0]] += 1
+            self._missing += [each.start() - len(self._missing)] * (len(each[0]) - 1)
 
     @classmethod
     def of_bytes(cls, data: bytes, name: str, part: Part) -> "Content":
         """Raises: DataError: `data` is packed, no text, or in another encoding."""
         mark = next(filter(data.startswith, ENCODINGS), b"")
-        escapes = part.trait("escapes") or "strict"
+        content_of = partial(
+            cls,
+            escapes=part.trait("escapes") or "strict",
+            has_returns=part is not FORMATS["txt"],
+        )
         declared = DECLARATION.search(data[:MAX_DECLARATION]) if part.trait("declares") else None
         if declared and not mark:
             with suppress(LookupError, UnicodeError):
                 encoding = codecs.lookup(declared[1].decode()).name
                 if not encoding.startswith("utf"):
-                    return cls(data.decode(encoding), encoding=encoding, escapes=escapes)
+                    return content_of(data.decode(encoding), encoding=encoding)
         content = b"".join(to_utf8([data], name))
         try:
             text = content.decode()
         except UnicodeDecodeError as error:
             if encoding := part.trait("encoding"):
-                return cls(content.decode(encoding), encoding=encoding, escapes=escapes)
+                return content_of(content.decode(encoding), encoding=encoding)
             line = content[: error.start].count(b"\n") + 1
             raise DataError(f"{name}, line {line}: not UTF-8 ({error.reason}); {CONVERT}") from None
         encoding = ENCODINGS.get(mark, "utf-8")
         if encoding != "utf-8":
             encoding += "-le" if mark.startswith(b"\xff") else "-be"
-        return cls(text, mark, encoding)
+        return content_of(text, mark, encoding, escapes="strict")
 
     def kept(self, start: int, end: int) -> str:
         """A part of the text with the line ends of the file."""
-        return self._raw[
-            start + bisect_left(self._removed, start) : end + bisect_left(self._removed, end)
+        return self.raw[
+            start + bisect_left(self._missing, start) : end + bisect_left(self._missing, end)
         ]
 
-    def with_line_ends(self, text: str) -> str:
-        """Another text with those that most lines have."""
-        return text.replace("\n", self._line_end)
+    def renewed(self, text: str, start: int, end: int) -> str:
+        """What takes the place of a part: a line ends as the same line did, or else as the first one."""
+        if not self._ends or "\n" not in text:
+            return text
+        most = max(self._ends, key=self._ends.__getitem__)
+        if len(self._ends) == 1:
+            return text.replace("\n", most)
+        ends = dict(re.findall(r"([^\r\n]*)(\r{0,2}\n|\r)", self.kept(start, end)))
+        most = next(iter(ends.values()), most)
+        lines = text.split("\n")
+        return "".join([*(line + ends.get(line, most) for line in lines[:-1]), lines[-1]])
 
     def encode(self, text: str, name: str = "") -> bytes:
         """A text for the file `name`. Raises: DataError: the encoding lacks a character."""
@@ -181,29 +204,40 @@ class TextDocument:
         inner: list[tuple[Segment, str]] = []  # those inside the next ones, and what they become
         # The translations come first: their end, too, is reached.
         for given, segment, following in zip(translations, self.segments, starts[1:], strict=False):
-            changed: dict[str, str] = {}  # the marks with other segments inside
+            # The marks with other segments inside: their parts, and how much of them is done.
+            changed: dict[str, tuple[list[str], int]] = {}
             marks = (mark.written for mark in segment.text.marks)
             first = len(inner)
             while first and inner[first - 1][0].start >= segment.start:
                 first -= 1
-            mark = ""
+            mark, done, parts = "", 0, list[str]()
             for each, written in inner[first:]:  # in the order of the marks
                 old = text[each.start : each.end]
-                while old not in mark:
-                    mark = next(marks)
-                changed[mark] = changed.get(mark, mark).replace(old, written)
+                while (place := mark.find(old, done)) < 0:
+                    mark, done, parts = next(marks), 0, []
+                parts += [mark[done:place], written]
+                done = place + len(old)
+                changed[mark] = parts, done
             del inner[first:]
-            new_marks = (replace(m, written=changed.get(m.written, m.written)) for m in given.marks)
-            new = Marked(given.text, tuple(new_marks)) if changed else given
+            new = _with_parts(given, changed) if changed else given
             is_new = new != (segment.text if segment.target is None else segment.target)
             if following < segment.end:  # another one has this one inside
                 old = text[segment.start : segment.end]
                 inner.append((segment, segment.write(new) if is_new else old))
             elif is_new:
-                yield self.content.with_line_ends(segment.write(new))
+                yield self.content.renewed(segment.write(new), segment.start, segment.end)
                 yield self.content.kept(segment.end, following)
             else:
                 yield self.content.kept(segment.start, following)
+
+
+def _with_parts(text: Marked, changed: Mapping[str, tuple[list[str], int]]) -> Marked:
+    """A text with other marks in the places of some."""
+    marks = []
+    for mark in text.marks:
+        parts, done = changed.get(mark.written, ([], 0))
+        marks.append(replace(mark, written="".join([*parts, mark.written[done:]])))
+    return Marked(text.text, tuple(marks))
 
 
 def stripped(text: Marked) -> tuple[str, Marked, str]:

@@ -77,13 +77,13 @@ class DocxDocument(TextDocument):
         if not self._members:
             raise DataError(f"{name}: no .docx (it has no word/document.xml)")
         # No XML has this character.
-        text = "\0".join(each.text for each in self._members.values())
-        super().__init__(name, Content(text), found)
+        text = "\0".join(each.raw for each in self._members.values())
+        super().__init__(name, Content(text, has_returns=True), found)
 
     def written(self, translations: Iterable[Marked]) -> Iterator[bytes]:
         """The file with these translations of the segments."""
         written = "".join(self._pieces(translations))
-        if written == self.content.text:
+        if written == self.content.raw:
             yield self._data
             return
         texts = dict(zip(self._members, written.split("\0"), strict=True))
@@ -95,8 +95,7 @@ class DocxDocument(TextDocument):
             for info in archive.infolist():
                 content = archive.read(info)
                 if member := self._members.get(info.filename):
-                    text = member.with_line_ends(texts[info.filename])
-                    content = member.mark + member.encode(text)
+                    content = member.mark + member.encode(texts[info.filename])
                 output.writestr(info, content)
         yield stream.getvalue()
 

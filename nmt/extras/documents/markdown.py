@@ -180,7 +180,9 @@ class _Parser:
         """
         written = self.written(text)
         written = written.replace("|", r"\|") if is_cell else written
-        fitting = rf"(.{{1,{width}}}|.+?)(?:(?<![ \t])[ \t]++(?={HARMLESS})|\Z)" if width else "(.+)"
+        fitting = (
+            rf"(.{{1,{width}}}|.+?)(?:(?<![ \t])[ \t]++(?={HARMLESS})|\Z)" if width else "(.+)"
+        )
         lines = [
             line
             for part in written.split("\n")

@@ -26,6 +26,41 @@ MIXED = {
 }
 
 
+CUE = "1\r\n0:0:1,000 --> 0:0:2,000\r{}\r{}\n\n2\n0:0:3,000 --> 0:0:4,000\n{}"
+# Lines of another program write CR LF twice.
+TWICE = "WEBVTT\r\r\n\r\r\n0:0:1,000 --> 0:0:2,000\r\r\n{}\r\r\n{}\n"
+CATALOG = 'msgid ""\r\nmsgstr ""\r\n\r\n{}msgid "one"\rmsgstr "{}"\r\rmsgid "a"\nmsgstr "b"\n'
+THREE = [
+    (
+        "x.properties",
+        "a=one dog\rb=two \\\r\n  dogs\nc=three\ndogs=four\r\n",
+        "a=ONE DOG\rb=TWO DOGS\nc=THREE\ndogs=FOUR\r\n",
+    ),
+    ("x.po", CATALOG.format("", ""), CATALOG.format("#, fuzzy\r", "ONE")),
+    (
+        "x.xml",
+        '<resources>\r\n<string name="a">one\rdog</string>\n</resources>\r',
+        '<resources>\r\n<string name="a">ONE DOG</string>\n</resources>\r',
+    ),
+    (
+        "x.json",
+        '{\r\n"a": "one dog",\r"b": "two dogs"\n}\n',
+        '{\r\n"a": "ONE DOG",\r"b": "TWO DOGS"\n}\n',
+    ),
+    ("x.srt", CUE.format("one", "dog", "a cat"), CUE.format("ONE", "DOG", "A CAT")),
+    ("x.vtt", TWICE.format("one", "dog"), TWICE.format("ONE", "DOG")),
+    ("x.html", "<p>one dog</p>\r\n<p>two\rdogs</p>\n", "<p>ONE DOG</p>\r\n<p>TWO DOGS</p>\n"),
+    ("x.md", "one dog\r\n\r- two\n- three\r  dogs", "ONE DOG\r\n\r- TWO\n- THREE\r  DOGS"),
+    ("x.txt", "one dog\r\n  two dogs\n", "ONE DOG\r\n  TWO DOGS\n"),
+]
+
+
+@pytest.mark.parametrize(("name", "before", "after"), THREE)
+def test_line_ends_of_three_systems_stay(name: str, before: str, after: str) -> None:
+    assert unchanged(name, before) == before.encode()
+    assert changed(name, before) == after.encode()
+
+
 @pytest.mark.parametrize("name", MIXED)
 def test_line_ends_of_two_systems_stay(name: str) -> None:
     assert unchanged(name, MIXED[name]) == MIXED[name]
