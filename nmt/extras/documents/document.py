@@ -121,7 +121,7 @@ class Content:
         ]
 
     def renewed(self, text: str, start: int, end: int) -> str:
-        """What takes the place of a part: a line ends as the same line did, or else as the first one."""
+        """What takes the place of a part: a line ends as the same line did, or else as the first."""
         if not self._ends or "\n" not in text:
             return text
         most = max(self._ends, key=self._ends.__getitem__)
