@@ -1,6 +1,7 @@
 """Read a configuration: from YAML or a dictionary, with overrides, checked as a whole."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,10 @@ def config_from_dict(values: dict[str, Any], origin: str = "configuration") -> C
         ConfigError: names every problem at once, one per line: the key, the allowed values, and
             similar known keys.
     """
-    plain_values = json.loads(json.dumps(values, default=str))
+    text = json.dumps(values, default=str, ensure_ascii=False)
+    if re.search("[\ud800-\udfff]", text):  # from JSON, which has escapes for them
+        raise ConfigError(f"{origin}: half of a surrogate pair is not a character")
+    plain_values = json.loads(text)
     problems = _take_retired(plain_values)
     try:
         config = _validate(plain_values)

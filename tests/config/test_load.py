@@ -347,6 +347,14 @@ def test_all_problems_are_listed_at_once() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "values", [{"name": "\ud800"}, {"\udfff": 1}, {"data": {"source": ["\udc00"]}}]
+)
+def test_half_of_a_surrogate_pair_from_json(values: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="^a: half of a surrogate pair is not a character$"):
+        config_from_dict(values, "a")
+
+
 def test_a_rule_ignores_keys_that_are_wrong_themselves() -> None:
     assert problems_of({"name": "x", "data": {"source": "a.zip"}}) == [
         'data.source: must be a section (keys and values); got "a.zip"'
