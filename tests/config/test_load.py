@@ -351,7 +351,7 @@ def test_all_problems_are_listed_at_once() -> None:
     "values", [{"name": "\ud800"}, {"\udfff": 1}, {"data": {"source": ["\udc00"]}}]
 )
 def test_half_of_a_surrogate_pair_from_json(values: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="^a: half of a surrogate pair is not a character$"):
+    with pytest.raises(ConfigError, match=r"^a: half of a surrogate pair is not a character$"):
         config_from_dict(values, "a")
 
 
