@@ -351,7 +351,13 @@ def load_optimizer(folder: Path, model: nn.Module, optimizer: Optimizer) -> None
         if name not in names:
             raise CheckpointError(f"{path}: holds the state of another model")
         state.setdefault(names.index(name), {})[entry] = tensor
-    if len({*map(frozenset, state.values())}) > 1:  # each parameter has the same entries
+    # All matrices have the same entries, and all vectors.
+    kinds = {
+        (parameter.dim() > 1, frozenset(state[index]))
+        for index, parameter in enumerate(model.parameters())
+        if index in state
+    }
+    if len(kinds) > len({is_matrix for is_matrix, _ in kinds}):
         raise CheckpointError(f"{path}: damaged, the name of an entry has changed; {REMEDY}")
     optimizer.load_state_dict(
         {"state": state, "param_groups": optimizer.state_dict()["param_groups"]}

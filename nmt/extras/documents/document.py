@@ -121,7 +121,7 @@ class Content:
         ]
 
     def renewed(self, text: str, start: int, end: int) -> str:
-        """What takes the place of a part: a line ends as the same line did, or else as the first."""
+        """What takes the place of a part: a line ends as the same one did, or else as the first."""
         if not self._ends or "\n" not in text:
             return text
         most = max(self._ends, key=self._ends.__getitem__)
@@ -196,10 +196,9 @@ class TextDocument:
 
     def _pieces(self, translations: Iterable[Marked]) -> Iterator[str]:
         """One for each outermost segment, with what follows it."""
-        text = self.content.text
         # Where what comes next begins: the outermost segment among the later ones, or the end.
         starts = [*accumulate((each.start for each in reversed(self.segments)), min)][::-1]
-        starts.append(len(text))
+        starts = [*starts, len(self.content.text)]
         yield self.content.kept(0, starts[0])
         inner: list[tuple[Segment, str]] = []  # those inside the next ones, and what they become
         # The translations come first: their end, too, is reached.
@@ -212,7 +211,7 @@ class TextDocument:
                 first -= 1
             mark, done, parts = "", 0, list[str]()
             for each, written in inner[first:]:  # in the order of the marks
-                old = text[each.start : each.end]
+                old = self.content.text[each.start : each.end]
                 while (place := mark.find(old, done)) < 0:
                     mark, done, parts = next(marks), 0, []
                 parts += [mark[done:place], written]
@@ -222,8 +221,10 @@ class TextDocument:
             new = _with_parts(given, changed) if changed else given
             is_new = new != (segment.text if segment.target is None else segment.target)
             if following < segment.end:  # another one has this one inside
-                old = text[segment.start : segment.end]
-                inner.append((segment, segment.write(new) if is_new else old))
+                written = (
+                    segment.write(new) if is_new else self.content.text[segment.start : segment.end]
+                )
+                inner.append((segment, written))
             elif is_new:
                 yield self.content.renewed(segment.write(new), segment.start, segment.end)
                 yield self.content.kept(segment.end, following)
