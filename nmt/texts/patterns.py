@@ -107,7 +107,9 @@ PATTERNS = [
     _compared(
         "placeholder", r"\[\[\s*[\w.-]+\s*\]\]|(?<!\w)__[A-Za-z\d](?:\w*[A-Za-z\d])?__(?!\w)"
     ),
-    _compared("placeholder", r"(?<![\w:.,;!?)\]}@]):[A-Za-z_]\w+:?|(?<![\w!?.])![a-z][\w-]+"),
+    _compared(
+        "placeholder", r"(?<![\w:.,;!?)\]}@\u00a0\u202f]):[A-Za-z_]\w+:?|(?<![\w!?.])![a-z][\w-]+"
+    ),
     # [NAME], %NAME%, and \n as two signs
     _compared("placeholder", r"\[[A-Z\d_]+\](?!\()|%[A-Z_]{2,}%|\\[nrt](?![A-Za-z])"),
     # %s, %1$d, %(name)s, %1, %n; but "100%ig" and "5 %ige" are no placeholders
