@@ -1,4 +1,4 @@
-"""The device that a command computes on, and the way of tensors to it."""
+"""The device that a command computes on, and its memory."""
 
 import ctypes
 import os
@@ -74,10 +74,3 @@ def supports_mixed_precision(device: torch.device) -> bool:
         has_mkldnn = torch.backends.mkldnn.is_available()
         return has_mkldnn and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
     return device.type == "cuda"
-
-
-def send(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """Copy a tensor from the CPU; to a GPU from pinned memory, so that the CPU need not wait."""
-    if device.type == "cuda":
-        return tensor.pin_memory().to(device, non_blocking=True)
-    return tensor.to(device)

@@ -6,10 +6,10 @@ Heavy imports stand in the functions, so that a wrong option is refused at once.
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -199,60 +199,6 @@ def document_format(file: Path | None, name: str | None, shown: Shown) -> str | 
         return None if name == LINES else name
     found = None if file is None else format_of(file.name)
     return None if found == "txt" and shown.options else found
-
-
-def answers(
-    inputs: InputTexts,
-    fn: Callable[[Sequence[Any]], list[ResultT]],
-    check: Callable[[ResultT], list[str]],
-) -> Iterator[Answer[ResultT]]:
-    """The result of `fn` for each sentence, and its warnings, which `check` finds. They are printed
-    at the end, or at once for someone at a keyboard.
-
-    Raises:
-        DataError: `fn` refuses a sentence. The answers for all before it come first.
-    """
-    numbers: dict[str, list[int]] = {}  # of the texts that a warning is about
-    all_numbers = count(1) if inputs.numbers is None else iter(inputs.numbers)
-    try:
-        for texts in inputs.batches:
-            results, error = _results(fn, texts)
-            found: dict[Any, list[str]] = {}  # equal texts have equal warnings
-            for text, result, number in zip(texts, results, all_numbers, strict=False):
-                if text not in found:
-                    found[text] = check(result)
-                warnings = found[text]
-                yield number, result, warnings
-                for warning in warnings:
-                    numbers.setdefault(warning, []).append(number)
-                if inputs.is_keyboard:
-                    print_warnings(numbers, inputs.unit)
-                    numbers.clear()
-            if error is not None:
-                raise DataError(f"{inputs.name}, {inputs.unit} {next(all_numbers)}: {error.reason}")
-    except (NmtError, KeyboardInterrupt):
-        print_warnings(numbers, inputs.unit)
-        raise
-    print_warnings(numbers, inputs.unit)
-
-
-def _results(
-    fn: Callable[[Sequence[Any]], list[ResultT]], texts: Sequence[Any]
-) -> tuple[list[ResultT], TextError | None]:
-    """The results of `fn` for the texts before the first that it refuses, and that error."""
-    try:
-        return fn(texts), None
-    except TextError as error:
-        results, earlier = _results(fn, texts[: error.index])
-        return results, earlier or error
-
-
-def print_warnings(numbers: Mapping[str, Sequence[int]], unit: str) -> None:
-    """Print each warning with the numbers of the texts that it is about."""
-    from nmt.texts.warnings import describe
-
-    for warning, lines in numbers.items():
-        print(f"nmt: {describe(warning, lines, unit)}", file=sys.stderr)
 
 
 def score_texts(translator: "Translator", texts: Sequence[str]) -> "list[ScoredPair]":

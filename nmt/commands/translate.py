@@ -4,25 +4,25 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
 from nmt.commands.answers import (
     LINES,
+    Answer,
     InputTexts,
     Shown,
-    answers,
     check_output_files,
     document_format,
     draw_attention,
     open_document,
     open_input,
-    print_warnings,
     score_lines,
     score_texts,
     to_line,
@@ -41,13 +41,14 @@ from nmt.commands.options import (
 )
 from nmt.config.load import decoding_overrides
 from nmt.config.parts import DOCUMENT_FORMATS
-from nmt.errors import ConfigError, NmtError
+from nmt.errors import ConfigError, DataError, NmtError, TextError
 from nmt.lines import open_output
 
 if TYPE_CHECKING:
     from nmt.texts.translator import Settings, TextTranslator
 
 BATCH_TEXTS = 1024  # of a document that are translated at once
+ResultT = TypeVar("ResultT")
 
 
 def command(
@@ -273,7 +274,7 @@ def translated_document(translator: "TextTranslator", document: Any) -> Iterator
         print(
             f"nmt: the translation is in {encoding.upper()}, as {document.name} is", file=sys.stderr
         )
-    print_warnings(document.remarks, document.unit)
+    _print_warnings(document.remarks, document.unit)
 
 
 def output_lines(translator: "TextTranslator", inputs: InputTexts, shown: Shown) -> Iterator[str]:
@@ -304,3 +305,57 @@ def output_lines(translator: "TextTranslator", inputs: InputTexts, shown: Shown)
         results = draw_attention(results, shown.attention)
     tokenizers = translator.sentence_translator.tokenizers
     return (to_line(result, tokenizers, shown) for result in results)
+
+
+def answers(
+    inputs: InputTexts,
+    fn: Callable[[Sequence[Any]], list[ResultT]],
+    check: Callable[[ResultT], list[str]],
+) -> Iterator[Answer[ResultT]]:
+    """The result of `fn` for each sentence, and its warnings, which `check` finds. They are printed
+    at the end, or at once for someone at a keyboard.
+
+    Raises:
+        DataError: `fn` refuses a sentence. The answers for all before it come first.
+    """
+    numbers: dict[str, list[int]] = {}  # of the texts that a warning is about
+    all_numbers = count(1) if inputs.numbers is None else iter(inputs.numbers)
+    try:
+        for texts in inputs.batches:
+            results, error = _results(fn, texts)
+            found: dict[Any, list[str]] = {}  # equal texts have equal warnings
+            for text, result, number in zip(texts, results, all_numbers, strict=False):
+                if text not in found:
+                    found[text] = check(result)
+                warnings = found[text]
+                yield number, result, warnings
+                for warning in warnings:
+                    numbers.setdefault(warning, []).append(number)
+                if inputs.is_keyboard:
+                    _print_warnings(numbers, inputs.unit)
+                    numbers.clear()
+            if error is not None:
+                raise DataError(f"{inputs.name}, {inputs.unit} {next(all_numbers)}: {error.reason}")
+    except (NmtError, KeyboardInterrupt):
+        _print_warnings(numbers, inputs.unit)
+        raise
+    _print_warnings(numbers, inputs.unit)
+
+
+def _results(
+    fn: Callable[[Sequence[Any]], list[ResultT]], texts: Sequence[Any]
+) -> tuple[list[ResultT], TextError | None]:
+    """The results of `fn` for the texts before the first that it refuses, and that error."""
+    try:
+        return fn(texts), None
+    except TextError as error:
+        results, earlier = _results(fn, texts[: error.index])
+        return results, earlier or error
+
+
+def _print_warnings(numbers: Mapping[str, Sequence[int]], unit: str) -> None:
+    """Print each warning with the numbers of the texts that it is about."""
+    from nmt.texts.warnings import describe
+
+    for warning, lines in numbers.items():
+        print(f"nmt: {describe(warning, lines, unit)}", file=sys.stderr)

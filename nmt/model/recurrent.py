@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 
 from nmt.config.parts import CELLS
 from nmt.config.schema import DecoderConfig, EncoderConfig
-from nmt.device import send
+from nmt.data.batches import send
 
 # the hidden state and the cell state (None for cells that have none), each [B, H_o]
 LayerState = tuple[Tensor, Tensor | None]

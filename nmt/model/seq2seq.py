@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from nmt.config.parts import BRIDGES, DECODERS, OUTPUTS
 from nmt.config.schema import ModelConfig
-from nmt.device import send
+from nmt.data.batches import send
 from nmt.model.attention import Memory
 from nmt.model.decoder import Decoder, DecoderState
 from nmt.model.encoder import Bridge, Encoder

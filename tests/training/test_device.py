@@ -13,8 +13,8 @@ from torch import Tensor
 
 from nmt.config.parts import OUTPUTS
 from nmt.cores import usable_cores
-from nmt.data.batches import build_batch
-from nmt.device import pick_device, send, set_up_device, supports_mixed_precision
+from nmt.data.batches import build_batch, send
+from nmt.device import pick_device, set_up_device, supports_mixed_precision
 from nmt.errors import ConfigError
 from nmt.training.distributed import local_gpu
 

@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor
 
-from nmt.data.batches import Batch
-from nmt.device import send
+from nmt.data.batches import Batch, send
 from nmt.model.seq2seq import Decoded
 from nmt.training.word_alignment import FIRST_TENSION
 
