@@ -5,6 +5,8 @@ tokenizer are parts of words. Attention is not alignment: it shows what the deco
 wrote a word (Koehn and Knowles 2017, 3.5).
 """
 
+import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -30,6 +32,15 @@ def align(
     """
     if not translation.has_attention:
         return []
+    if sentences := translation.sentences:
+        src_words = _first_words(translation.source, [each.source for each in sentences])
+        tgt_words = _first_words(translation.text, [each.text for each in sentences])
+        pairs = {
+            (src_word + column, tgt_word + row)
+            for each, src_word, tgt_word in zip(sentences, src_words, tgt_words, strict=True)
+            for column, row in align(each, tokenizers, threshold)
+        }
+        return sorted(pairs)
     src_tokenizer, tgt_tokenizer = tokenizers
     # A word of the source without tokens, of invisible letters, counts.
     visible = [
@@ -49,6 +60,17 @@ def align(
         peaks = weights.argmax(1)
         aligned = (np.arange(weights.shape[1] - 1) == peaks[:, None]) & (weights[:, :-1] > 0)
     return sorted((int(column), int(row)) for row, column in zip(*aligned.nonzero(), strict=True))
+
+
+def _first_words(text: str, parts: Sequence[str]) -> list[int]:
+    """The number of the word of a text in which each part begins; parts may touch each other."""
+    starts = [word.start() for word in re.finditer(r"\S+", text)]
+    position, words = 0, []
+    for part in parts:
+        start = max(text.find(part, position), position)
+        words.append(max(bisect_right(starts, start) - 1, 0))
+        position = start + len(part)
+    return words
 
 
 def translation_to_dict(

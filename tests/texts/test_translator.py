@@ -146,6 +146,18 @@ def test_a_text_of_very_many_words_has_no_attention(monkeypatch: pytest.MonkeyPa
     assert align(best, translator.sentence_translator.tokenizers) == []
 
 
+@pytest.mark.parametrize(
+    "line", ["The dog.The tree.", "The dog<p>The tree", "The dog.<br>The tree."]
+)
+def test_the_words_of_sentences_that_touch(line: str) -> None:
+    translator = texts()
+    (best,) = translator.translate([line])
+    assert len(best.sentences) == 2
+    pairs = align(best, translator.sentence_translator.tokenizers)
+    assert {column for column, _ in pairs} == {*range(len(line.split()))}
+    assert {row for _, row in pairs} == {*range(len(best.text.split()))}
+
+
 def test_words_beside_tags_are_known() -> None:
     translator = texts()
     assert translator.warnings(translator.translate(["the <b>dog</b> sees {tree}"])[0]) == []
