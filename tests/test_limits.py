@@ -31,10 +31,10 @@ EXTRAS = [path for path in NMT if "extras" in path.parts]
 TEXTS = [path for path in NMT if path.parent == ROOT / "nmt/texts"]
 CORE = [path for path in NMT if path not in EXTRAS and path not in TEXTS]
 RINGS = {
-    "core": (CORE, 9_933),
-    "texts": (TEXTS, 1_669),
-    "extras": (EXTRAS, 7_716),
-    "tests": ([*ROOT.glob("tests/**/*.py")], 16_014),
+    "core": (CORE, 9_953),
+    "texts": (TEXTS, 1_787),
+    "extras": (EXTRAS, 7_991),
+    "tests": ([*ROOT.glob("tests/**/*.py")], 15_755),
     "scripts": ([*ROOT.glob("scripts/**/*.py")], 2_061),
 }
 MAX_LINES = {"nmt/config/schema.py": 690, "nmt/extras/export/translate.py": 680}
@@ -61,7 +61,7 @@ def test_statements(ring: str) -> None:
 def test_lines_of_scripts_for_browsers() -> None:
     texts = (path.read_text(encoding="utf-8") for path in ROOT.glob("nmt/**/*.js"))
     lines = [line for text in texts for line in text.splitlines()]
-    assert len(lines) <= 1_952
+    assert len(lines) <= 1_926
     assert max(map(len, lines)) <= 100
 
 
