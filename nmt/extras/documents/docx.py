@@ -21,7 +21,8 @@ from nmt.texts.marked import Mark, Marked
 MEMBER = re.compile(r"word/(?:document|header|footer|footnotes|endnotes|comments)\d*\.xml")
 MAX_UNPACKED = 1 << 28  # bytes of all members together, a hundred times a long book
 MAX_XML = 1 << 26  # bytes of those with text
-MAX_LAYOUT = 1 << 14  # characters of the format of a run, and of a field before its address
+MAX_LAYOUT = 1 << 18  # characters of the format of a run, for all its parts
+MAX_CODE = 1 << 12  # characters of a field before its address
 DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, LookupError, RuntimeError, ValueError)
 # Elements around runs, by which they become links, new, tagged and so on.
 AROUND = {f"w:{name}" for name in ("hyperlink", "ins", "moveTo", "sdt", "smartTag", "customXml")}
@@ -158,7 +159,7 @@ def _divide(text: str, pieces: list[Piece], fields: list[int], *, is_end: bool) 
         pieces[-1] = pieces[-1]._replace(kind="close", name="field")
     elif is_end:
         pieces[index:] = [field]
-    elif text.find("HYPERLINK", field.start, min(field.start + MAX_LAYOUT, field.end)) >= 0:
+    elif text.find("HYPERLINK", field.start, min(field.start + MAX_CODE, field.end)) >= 0:
         pieces[index:] = [field._replace(kind="open")]
 
 
@@ -166,8 +167,8 @@ def _run(text: str, run: Tag) -> Iterator[Piece]:
     """The parts of a run: text of one format, and other things, each as a run of its own."""
     shown = next((each for each in run.children if each.name == "w:rPr" and each.children), None)
     layout = "" if shown is None else text[shown.start : shown.outer_end]
-    if len(layout) + run.end - run.start > MAX_LAYOUT:
-        raise FormatError(f"line {line_at(text, run.start)}: a run has too much format")
+    if (len(layout) + run.end - run.start) * len(run.children) > MAX_LAYOUT:
+        raise FormatError(f"line {line_at(text, run.start)}: a run has too many parts; divide it")
     format_ = UNSEEN.sub("", UNSEEN.sub("", layout))
     children = [child for child in run.children if child.name not in DROPPED]
     start = run.start

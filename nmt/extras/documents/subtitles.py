@@ -18,15 +18,25 @@ CUE = re.compile(
 )
 PARAGRAPH = re.compile(r"^(?:[^\n]*\S[^\n]*(?:\n|\Z))+", re.MULTILINE)
 TAG = re.compile(r"<(/?)([A-Za-z])[^<>]*>|<[\d:.]+>|\{\\[^{}]*\}")
-# Before the words of a speaker: a dash, ">>", a note of music, a name. Such a line begins a text.
+UPPER = r"[^\W\d_a-zß-ÿа-яё]"  # or a letter of a script without cases
+SOUND = r"\[[^\[\]]*\]|\([^()]*\)"
+NAME = rf"{UPPER}[^a-zß-ÿа-яё:\n<>{{}}]{{0,60}}(?:{SOUND})?:(?=\s)"
+# Before the words of a speaker: dashes, ">>", notes of music, sounds, a name.
 LEAD = re.compile(
-    r"(?:[-–—♪♫\s]|>>|&gt;&gt;|\{\\[^{}]*\}|<v[ .][^<>]*>|<[^<>]*>(?=[-–—♪♫])"
-    r"|[^\W\d_a-zß-ÿа-яё][^a-zß-ÿа-яё:\n<>{}]*:(?=\s))*"
+    r"(?:[-–—♪♫\s]|(?:>|&gt;){2,}|\{\\[^{}]*\}|<v[ .][^<>]*>|<[^<>]*>(?=[-–—♪♫>\[(]|&gt;)"
+    rf"|(?:{SOUND}):?|{NAME})*+"
 )
-# "Where are you? - I am here.": the second speaker of a line that begins with a dash; or ">>".
-SPEAKER = re.compile(r"(?<=[^\W\d_][.?!…])[\"”’]?[ \t]+(?=[-–—][ \t]*\S)|[ \t]+(?=(?:>>|&gt;&gt;))")
-SOUND = re.compile(r"\[[^\[\]]*\]|\([^()]*\)")
-AFTER_SOUND = re.compile(r":?\s*")
+# Where another speaker begins inside a line, with the first letter after a dash; and also inside
+# one that begins with a dash.
+AFTER_END = r"(?<=[.?!…♪>)\]\"”’»][ \t])[ \t]*+"
+BEFORE = r"[-–—](?:<[^<>]{0,50}>|[ \t¿¡\"“„«'‘…♪\[(]){0,5}"
+TURN = re.compile(rf"(?<![>;])(?=(?:>|&gt;){{2}})|{AFTER_END}(?:(?={BEFORE}([^\W\d_]))|(?={NAME}))")
+DASH = re.compile(rf"{AFTER_END}(?={BEFORE}\w)|(?<=[ \t])(?={BEFORE}([^\W\d_]))")
+# Tags, and sounds between the words of a speaker. Others in round brackets are a part of them.
+MARKUP = re.compile(
+    TAG.pattern + r"|(?P<sound>\[[^\[\]]*\]|(?<=[.?!…♪)\]\"”’»>]\s)\([^()]*\)"
+    r"|\([^()]*\)(?=(?:\s|<[^<>]*>|[♪♫])*+\Z))"
+)
 WIDTH = 42  # of a line
 
 
@@ -48,29 +58,15 @@ def find(text: str) -> Iterator[Segment]:
 def _texts(text: str, start: int, end: int) -> Iterator[Segment]:
     starts = {start}
     for line in re.finditer(r"[^\n]+", text[start:end]):
-        if lead := _lead(line[0]).strip():
+        lead = _lead(line[0]).strip()
+        has_dash = TAG.sub("", lead).startswith(("-", "–", "—"))
+        for turn in (*TURN.finditer(line[0]), *(DASH.finditer(line[0]) if has_dash else ())):
+            if not (turn[1] and turn[1].islower()):
+                starts.add(start + line.start() + turn.end())
+        if lead and lead[0] != "(":  # which may stand inside a sentence, too
             starts.add(start + line.start())
-        if lead[:1] in ("-", "–", "—") or ">" in line[0]:
-            starts |= {start + line.start() + each.end() for each in SPEAKER.finditer(line[0])}
     for first, last in pairwise([*sorted(starts), end]):
-        for part in _with_sounds(text, first, last):
-            segment = _text(text, *part)
-            if any(map(str.isalpha, segment.text.text)):
-                yield segment
-
-
-def _with_sounds(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """What a speaker says, and the sounds in brackets before and behind it."""
-    while sound := SOUND.match(text, start + len(_lead(text[start:end])), end):
-        yield sound.span()
-        start = AFTER_SOUND.match(text, sound.end(), end).end()  # type: ignore[union-attr]
-    sounds = [
-        each for each in SOUND.finditer(text, start, end) if not text[each.end() : end].strip()
-    ]
-    for sound in sounds:
-        yield sound.span()
-        end = sound.start()
-    yield start, end
+        yield from _speech(text, first, last)
 
 
 def _lead(text: str) -> str:
@@ -78,23 +74,29 @@ def _lead(text: str) -> str:
     return found[0] if found else ""
 
 
-def _text(text: str, start: int, end: int) -> Segment:
-    start += len(_lead(text[start:end]))
+def _speech(text: str, first: int, end: int) -> Iterator[Segment]:
+    """What one speaker says, and the sounds before, between and behind the words."""
+    start = first + len(_lead(text[first:end]))
     end = start + len(text[start:end].rstrip("♪♫ \t\n"))
-    is_sound = SOUND.fullmatch(text, start, end) is not None
-    pieces, position = list[Piece](), start + is_sound
-    for tag in TAG.finditer(text, position, end):
-        kind: Kind = "empty" if tag[1] is None else "close" if tag[1] else "open"
-        pieces += [Piece(position, tag.start()), Piece(*tag.span(), kind, tag[2] or "")]
-        position = tag.end()
-    content, start, end = marked_of(text, [*pieces, Piece(position, end - is_sound)], str)
+    sounds = [*re.compile(SOUND).finditer(text, first, start)]
+    pieces, position = list[Piece](), start
+    for found in MARKUP.finditer(text, start, end):
+        kind: Kind = "empty" if found[1] is None else "close" if found[1] else "open"
+        pieces += [Piece(position, found.start()), Piece(*found.span(), kind, found[2] or "")]
+        position = found.end()
+        sounds += [found] if found["sound"] else []
+    for sound in sounds:
+        yield from _speech(text, sound.start() + 1, sound.end() - 1)
+    content, start, end = marked_of(text, [*pieces, Piece(position, end)], str)
+    if not any(map(str.isalpha, content.text)):
+        return
     lines = TAG.sub("", text[start:end]).split("\n")
     width = max(WIDTH, *map(len, lines))
 
     def write(translation: Marked) -> str:
         return Marked(_broken(translation.text, len(lines), width), translation.marks).written
 
-    return Segment(start, end, content, write)
+    yield Segment(start, end, content, write)
 
 
 def _broken(text: str, n_lines: int, width: int) -> str:
