@@ -37,6 +37,7 @@ RAW = {"script", "style", "textarea", "xmp"}  # those without tags inside
 WHITE = " \t\n\f\r"
 SPACE = re.compile(f"[{WHITE}]+")
 SECTION = re.compile(r"\s*<!\[CDATA\[((?:(?!\]\]>).)*)\]\]>\s*", re.DOTALL)
+SECTIONS = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 MAX_DEPTH = 1000
 MAX_RUBY = 1000  # pieces in an element with readings
 MAX_PIECES = 200_000  # of a text
@@ -334,13 +335,22 @@ def content_of(
     *,
     keeps_space: bool = False,
 ) -> Marked:
-    """The content of an element, which stands where `body_of` says. Sections have tags of HTML."""
+    """The content of an element, which stands where `body_of` says. If all of it is a section, it
+    has tags of HTML; other sections are text.
+    """
     start, end, is_section = body
-    found = [*tags(text, HTML if is_section else XML, start, end)]
+    found = [
+        tag
+        for tag in tags(text, HTML if is_section else XML, start, end)
+        if is_section or not text.startswith("<![CDATA[", tag.start)
+    ]
     *_, (_, pieces) = blocks(found, start, end, kind_in_section if is_section else kind_of)
 
     def decoded(raw: str) -> str:
-        return decode(raw if is_section else unescape(raw))
+        if is_section:
+            return decode(raw)
+        parts = enumerate(SECTIONS.split(raw))  # each second one is a section
+        return decode("".join(part if i % 2 else unescape(part) for i, part in parts))
 
     return marked_of(text, pieces, decoded, keeps_space=keeps_space, keeps_ends=True)[0]
 

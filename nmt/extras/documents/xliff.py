@@ -33,7 +33,7 @@ def find(text: str) -> Iterator[Segment | Skipped]:
             places = _marked_segments(children.get("target"))
             parts = _marked_segments(children.get("seg-source"))
             found = [
-                _segment(text, parts[number], places[number])
+                _segment(text, parts[number], places[number], children["target"])
                 for number in parts
                 if number in places
             ]
@@ -56,16 +56,28 @@ def _marked_segments(element: Tag | None) -> dict[str, Tag]:
     }
 
 
-def _segment(text: str, source: Tag, place: Tag) -> Segment | Skipped:
+def _present(text: str, content: Marked, target: Tag, *stated: Tag) -> Marked:
+    """The translation of a content; Marked("") if it is empty, or a copy without a translation.
+
+    stated: the elements that may say so.
+    """
+    present = _content(text, target)
+    has_words = present.text.strip() or any(mark.kind == "item" for mark in present.marks)
+    states = {each.values.get("state") for each in stated}
+    is_copy = present == content and not UNTRANSLATED.isdisjoint(states)
+    return present if has_words and not is_copy else Marked("")
+
+
+def _segment(text: str, source: Tag, place: Tag, target: Tag) -> Segment | Skipped:
     """A divided segment, and its place in the target. Such a target keeps its state."""
-    body = body_of(text, source)
+    body, content = body_of(text, source), _content(text, source)
     before = f"<{place.name}{place.attributes.removesuffix('/').rstrip()}>"
     return message(
         place.start,
         place.outer_end,
-        _content(text, source),
+        content,
         lambda translation: f"{before}{translation}</{place.name}>",
-        _content(text, place),
+        _present(text, content, place, target),
         str if body[2] else escape,
     )
 
@@ -73,11 +85,7 @@ def _segment(text: str, source: Tag, place: Tag) -> Segment | Skipped:
 def _unit(text: str, unit: Tag, children: dict[str, Tag]) -> Segment | Skipped:
     source, target = children["source"], children.get("target")
     body, content = body_of(text, source), _content(text, source)
-    present = Marked("") if target is None else _content(text, target)
-    states = [each.values.get("state") for each in (target, unit) if each is not None]
-    has_words = present.text.strip() or any(mark.kind == "item" for mark in present.marks)
-    if not has_words or (present == content and not UNTRANSLATED.isdisjoint(states)):
-        present = Marked("")
+    present = Marked("") if target is None else _present(text, content, target, target, unit)
     name = source.name.replace("source", "target")
     before = f"<{name}"
     if target is None:

@@ -104,12 +104,45 @@ PARTS = '<mrk mtype="seg" mid="0"/> <mrk mtype="seg" mid="1">{}</mrk>'
         (PARTS.format("Zwei."), ["One."], ">ONE.</mrk> <mrk"),
         (f'<g id="1">{PARTS.format("Zwei.")}</g>', ["One."], "Zwei.</mrk></g>"),
         ('<g id="1"></g>', ["One. Two."], ">ONE. TWO.</target>"),
+        (PARTS.format('<g id="1"></g>'), ["One.", "Two."], ">TWO.</mrk>"),
     ],
 )
 def test_segments_of_cat_tools(target: str, found: list[str], written: str) -> None:
     file = unit(f"<source>One. Two.</source>{SOURCE}<target>{target}</target>")
     assert texts("x.xlf", file) == found
     assert written in changed("x.xlf", file).decode()
+
+
+def test_a_copy_of_a_segment_is_no_translation() -> None:
+    target = f'<target state="new">{SOURCE[12:-13]}</target>'
+    file = unit(f"<source>One. Two.</source>{SOURCE}{target}")
+    assert texts("x.xlf", file) == ["One.", "Two."]
+    assert texts("x.xlf", file.replace(' state="new"', "")) == []
+
+
+def test_nested_tags_of_a_segment_stay() -> None:
+    source = SOURCE.replace("One.", '<g id="1"><g id="2">One</g>.</g>').replace("Two.", "A &lt; b")
+    file = unit(f"<source>One. Two.</source>{source}<target>{PARTS.format('')}</target>")
+    result = changed("x.xlf", file, fill_all=True).decode()
+    assert 'mid="0"><g id="1"><g id="2">ONE</g>.</g></mrk> <mrk' in result
+    assert 'mid="1">A &lt; B</mrk></target>' in result
+
+
+@pytest.mark.parametrize(
+    ("content", "found", "written"),
+    [
+        ("One <![CDATA[& <b>]]> two", "One & <b> two", "ONE &amp; &lt;B&gt; TWO"),
+        ("<![CDATA[One]]><![CDATA[ two]]>", "One two", "ONE TWO"),
+        ("<!-- > --><![CDATA[One > 2]]>", "One > 2", "<!-- > -->ONE &gt; 2"),
+        ("One <b>&amp;</b> <![CDATA[\\' é]]>", "One & ' é", r"ONE <b>&amp;</b> \' É"),
+    ],
+)
+def test_sections_beside_text_are_text(content: str, found: str, written: str) -> None:
+    file = '<resources><string name="a">{}</string></resources>'
+    assert texts("x.xml", file.format(content)) == [found]
+    assert changed("x.xml", file.format(content)).decode() == file.format(written)
+    if "'" not in content:
+        assert texts("x.xlf", unit(f"<source>{content}</source>")) == [found]
 
 
 def test_a_segment_without_a_place_is_named() -> None:
