@@ -178,7 +178,7 @@ def command(
     if sys.stdout is None and output is None:
         raise NmtError("stdout is closed; write into a file with -o")
     # All input and output is checked before the first sentence is translated.
-    document = open_document(file, format_name, is_named=format_ is not None, fill=fill)
+    document = open_document(file, format_name, is_named=score or format_ is not None, fill=fill)
     inputs = open_input(sentences or [], file) if document is None else None
     check_output_files(output, attention)
     overrides = [*memory_overrides(memory), *decoding_overrides(set_, beam)]

@@ -196,15 +196,45 @@ SUFFIXES = {suffix: name for name in DOCUMENT_FORMATS for suffix in FORMATS[name
 UNREAD = {
     suffix: (what, advice)
     for what, advice, suffixes in (
-        ("a document", "save it as .docx or .html", ".doc .epub .odt .pdf .ppt .pptx .rtf"),
-        ("a table", "save its texts as .txt, one in each line", ".csv .ods .xls .xlsx"),
-        ("subtitles", "convert it to .srt or .vtt", ".ass .dfxp .sbv .ssa .sub .ttml"),
-        ("an export of a CAT tool", "export it as .xliff", ".mqxliff .sdlxliff .txlf .txml"),
-        ("markup", "convert it to .md or .html", ".adoc .asciidoc .mdx .org .rst .tex .textile"),
         (
-            "texts of a program",
+            "a document",
+            "save it as .docx or .html",
+            ".doc .docm .dotx .epub .idml .mobi .odp .odt .pages .pdf .ppt .pptx .rtf .wpd .xps",
+        ),
+        (
+            "a table",
+            "save its texts as .txt, one in each line",
+            ".csv .jsonl .numbers .ods .tsv .xls .xlsm .xlsx",
+        ),
+        (
+            "subtitles",
+            "convert it to .srt or .vtt",
+            ".ass .dfxp .itt .lrc .sami .sbv .smi .ssa .stl .sub .ttml",
+        ),
+        (
+            "an export of a CAT tool",
+            "export it as .xliff",
+            ".mqxliff .mxliff .sdlxliff .txlf .txml .xlz",
+        ),
+        ("a memory or a list of terms", "`nmt adapt --with` learns from a .tmx", ".tbx .tmx"),
+        (
+            "markup",
+            "convert it to .md or .html",
+            ".adoc .asciidoc .dbk .dita .docbook .fb2 .ipynb .latex .mdx .mediawiki .org .qmd .rmd "
+            ".rst .tex .texi .textile .typ .wiki",
+        ),
+        (
+            "a template",
+            "rename one of HTML to .html",
+            ".ejs .erb .hbs .j2 .jinja .jsp .mustache .svelte .twig .vue",
+        ),
+        ("a compiled catalog", "translate the file that it was made from", ".gmo .mo .qm"),
+        ("a file of messages", "rename it to .json", ".arb"),
+        (
+            "a file of messages",
             "convert it to .po, .xliff or .json",
-            ".arb .ftl .ini .mo .php .resx .strings .stringsdict .toml .ts .xcstrings .yaml .yml",
+            ".cfg .ftl .ini .php .plist .rc .resw .resx .strings .stringsdict .toml .ts .xaml "
+            ".xcstrings .yaml .yml",
         ),
     )
     for suffix in suffixes.split()

@@ -55,8 +55,11 @@ def test_warnings_name_the_lines_of_the_file(nmt: Run, here: list[object], tmp_p
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("in.yaml", "is texts of a program in a format that nmt does not read; convert it to .po"),
+        ("in.yaml", "is a file of messages in a format that nmt does not read; convert it to .po"),
         ("in.ASS", "is subtitles in a format that nmt does not read; convert it to .srt"),
+        ("in.tsv", "is a table in a format that nmt does not read; save its texts as .txt"),
+        ("in.mo", "is a compiled catalog in a format that nmt does not read; translate the file"),
+        ("in.vue", "is a template in a format that nmt does not read; rename one of HTML to .html"),
         ("in.odt", "is a document in a format that nmt does not read; save it as .docx or .html"),
     ],
 )
