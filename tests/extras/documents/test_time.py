@@ -12,6 +12,8 @@ from tests.extras.documents.examples import PO_HEADER, XLIFF_END, XLIFF_START, c
 from tests.extras.documents.rewriting import changed
 from tests.extras.documents.test_docx import archive, field, paragraph, run
 
+pytestmark = pytest.mark.slow
+
 # A text in which a run of signs stands.
 TEXTS = {
     "x.txt": "{}\n",
@@ -55,7 +57,7 @@ def is_slow(name: str, build: Callable[[int], str | bytes], size: int) -> bool:
 def test_a_run_of_signs(name: str) -> None:
     def slow(sign: str) -> bool:
         return is_slow(
-            name, lambda n: TEXTS[name].format(f"a {sign * (n // len(sign))} a"), size=2000
+            name, lambda n: TEXTS[name].format(f"a {sign * (n // len(sign))} a"), size=1000
         )
 
     assert [*filter(slow, SIGNS)] == []
