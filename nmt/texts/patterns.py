@@ -65,7 +65,7 @@ PATTERNS = [
     _kept(
         "emoji",
         "empty",
-        rf"(?<!\s)\s*(?:(?:{EMOJI}[\ufe0f\u200d]*)+|\\[nrt](?![a-z])|<!--.{0, 1000}?-->"
+        rf"(?<!\s)\s*(?:(?:{EMOJI}[\ufe0f\u200d]*)+|\\[nrt](?![a-z])|<!--.{{0,1000}}?-->"
         r"|&(?:amp|nbsp|quot|apos|[lg]t|hellip|[mn]dash|[lr][ad]quo|copy|reg|#\w+);)",
     ),
     # {n, plural, one {# dog} other {# dogs}}

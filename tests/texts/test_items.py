@@ -38,6 +38,7 @@ from tests.texts.fakes import kind_of
         ('<a href="x.org">a</a><br/>', ['open <a href="x.org">', "close </a>", "break <br/>"]),
         ("<input disabled> <0>x</0>", ["empty <input disabled>", "open <0>", "close </0>"]),
         ("a < b and c > d, x<y and z>w, <3", []),
+        ("A dog <!-- a note --> sleeps.", ["empty  <!-- a note -->"]),
         ("Hi 😀👍! a &amp; b.\\n", ["empty  😀👍", "empty  &amp;", "empty \\n"]),
         ("München &uuml; M&uuml;n", ["item &uuml;", "item M&uuml;n"]),
         ("5 %s, 5 %ige", ["item %s"]),
