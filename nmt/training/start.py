@@ -297,8 +297,8 @@ def _copy_weights(model: Seq2Seq, parent: Seq2Seq, run: Path, config: Config) ->
     )
     if n_reused < n_parameters / 2:
         raise ConfigError(
-            f"training.start_from: {run} has only {share} of this model; less than half "
-            f"is no start, and no key allows it; give both the same sizes: {changes}"
+            f"training.start_from: {run} has only {share} of this model, and at least "
+            f"half is needed, whatever the keys say; give both the same sizes: {changes}"
         )
     new = [name for name, each in model.named_parameters() if id(each) not in reused]
     if any(name in weights for name in new):

@@ -31,7 +31,7 @@ from nmt.commands.options import (
 )
 from nmt.commands.translate import memory_overrides, output_lines, text_settings
 from nmt.config.load import decoding_overrides
-from nmt.config.parts import format_of
+from nmt.config.parts import format_of, refuse_unread
 from nmt.errors import DataError
 from nmt.files import (
     explain_read_errors,
@@ -159,6 +159,7 @@ def find_parts(pattern: Path, folder: Path, shard: str) -> list[tuple[Path, Path
     parts: dict[Path, Path] = {}
     for path in paths:
         output = folder / (path.stem if path.suffix.lower() in PACKED_SUFFIXES else path.name)
+        refuse_unread(str(path.with_name(output.name)))
         if format_of(output.name) not in (None, "txt"):
             raise DataError(
                 f"{path}: is a document; `nmt translate --file` keeps its format, this command "

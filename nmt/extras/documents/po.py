@@ -24,7 +24,6 @@ LINE = re.compile(r"[^\n]*\n|[^\n]+")
 WORDS = re.compile(r".{0,75}\S(?:\s+|\Z)|\S+\s*|\s+", re.DOTALL)  # that fit on a line of gettext
 WIDTH = 80
 NUMBER_OF_FORMS, NO_CHARSET = re.compile(r"nplurals\s*=\s*(\d)\b"), re.compile("charset=(CHARSET)")
-NO_FORMS = "has no number of plural forms (nplurals in its header); add it, and the forms"
 
 
 @dataclass
@@ -100,7 +99,10 @@ def find(text: str) -> Iterator[Segment | Skipped]:
         if entry.place is None or entry.source.isspace():
             continue
         if "msgid_plural" in entry.texts and not n_forms:
-            yield Skipped(entry.place, NO_FORMS)
+            yield Skipped(
+                entry.place,
+                "has no number of plural forms (nplurals in its header); add it, and the forms",
+            )
         if CONTROL.search(entry.source):
             yield Skipped(entry.place, "has characters by number (\\033); translate it by hand")
             continue

@@ -134,10 +134,17 @@ def test_bad_options(words: list[str], problem: str, nmt: Run, call: list[Any]) 
     assert problem in " ".join(result.err.split()).replace("│ ", "")
 
 
-@pytest.mark.parametrize("name", ["de.po", "page.html.gz"])
-def test_documents_are_refused(name: str, nmt: Run, call: list[Any]) -> None:
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("de.po", "de.po: is a document; `nmt translate --file` keeps its format"),
+        ("page.html.gz", "page.html.gz: is a document; `nmt translate --file` keeps its format"),
+        ("film.ass.gz", "film.ass: is subtitles in a format that nmt does not read; convert it"),
+    ],
+)
+def test_documents_are_refused(name: str, text: str, nmt: Run, call: list[Any]) -> None:
     (PARTS / name).touch()
-    nmt.refuses(f"{name}: is a document; `nmt translate --file` keeps its format", *call)
+    nmt.refuses(text, *call)
 
 
 def test_two_parts_with_the_same_name(nmt: Run, call: list[Any]) -> None:
