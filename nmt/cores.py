@@ -1,6 +1,7 @@
-"""How many processor cores this process may use."""
+"""How many processor cores this process may use, and whether there may be a GPU."""
 
 import os
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,6 +11,17 @@ QUOTA_FILES = (
     ("/sys/fs/cgroup/cpu.max",),
     ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "/sys/fs/cgroup/cpu/cpu.cfs_period_us"),
 )
+
+
+def usable_threads() -> int:
+    """How many threads may compute: OMP_NUM_THREADS or, without it, one for each core."""
+    words = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, int(words)) if words.isdecimal() else usable_cores()
+
+
+def may_have_gpu() -> bool:
+    """Whether there may be a GPU of NVIDIA; torch knows for sure, but takes a second to import."""
+    return Path("/dev/nvidiactl").exists() or shutil.which("nvidia-smi") is not None
 
 
 def usable_cores() -> int:

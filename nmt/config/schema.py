@@ -46,7 +46,7 @@ ForcingSchedule = Literal["constant", "linear", "exponential", "inverse_sigmoid"
 LearningRateSchedule = Literal["constant", "inverse_sqrt", "linear", "cosine", "step", "plateau"]
 OptimizerName = Literal["adamw", "adam", "sgd", "adafactor"]
 LengthFormula = Literal["power", "wu"]
-Precision = Literal["float32", "int8"]
+Precision = Literal["float32", "int8"]  # of the graphs of a model
 
 MAX_SEED = 2**63 - 1
 
@@ -617,10 +617,9 @@ class DecodingConfig(Section):
     replace_unknown: bool = Field(
         True, description="replace <unk> by the most-attended source word, translated or copied"
     )
-    precision: Precision = Field(
-        "float32",
-        description="float32 or int8 (8-bit matrix products, CPU only; results depend slightly on "
-        "the batch)",
+    precision: Literal["auto", Precision] = Field(
+        "auto",
+        description="int8 (products of 8-bit integers, CPU only), float32 or auto (int8 on a CPU)",
     )
 
     @property

@@ -1,21 +1,13 @@
 """Several models that write each word together: their probabilities are averaged."""
 
 from collections.abc import Sequence
-from functools import reduce
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-import torch
-from torch import Tensor, nn
+import numpy as np
+from numpy.typing import NDArray
 
-from nmt.model.interface import StepOutput, TranslationModel
-from nmt.model.seq2seq import Seq2Seq
-
-
-class Member(NamedTuple):
-    """A trained model, and its fast form for search."""
-
-    trained: Seq2Seq
-    model: TranslationModel
+from nmt.decoding.model import IdLists, StepOutput, TranslationModel
+from nmt.decoding.term_bias import Terms
 
 
 class PerModel(NamedTuple):
@@ -23,8 +15,8 @@ class PerModel(NamedTuple):
 
     values: tuple[Any, ...]
 
-    def select(self, rows: Tensor) -> "PerModel":
-        """The rows [B'] of each of them, in that order."""
+    def select(self, rows: NDArray[np.int64]) -> "PerModel":
+        """The rows of each of them, in that order."""
         return PerModel(tuple(value.select(rows) for value in self.values))
 
 
@@ -32,44 +24,35 @@ class Ensemble(TranslationModel):
     """Models with the same target vocabulary that predict each word together."""
 
     def __init__(self, models: Sequence[TranslationModel]) -> None:
-        super().__init__()
-        self.models = nn.ModuleList(models)
+        self.models = models
+        self.threads = models[0].threads
+        self.lexicon = next((each.lexicon for each in models if each.lexicon is not None), None)
 
-    @property
-    def device(self) -> torch.device:
-        return self.members[0].device
+    def encode(self, sources: IdLists) -> tuple[PerModel, PerModel]:
+        memories, states = zip(*(model.encode(sources) for model in self.models), strict=True)
+        return PerModel(memories), PerModel(states)
 
-    @property
-    def members(self) -> list[TranslationModel]:
-        """The models, in their order."""
-        return cast("list[TranslationModel]", [*self.models])
-
-    def encode(self, src: Tensor, src_lengths: Tensor) -> PerModel:
-        return PerModel(tuple(model.encode(src, src_lengths) for model in self.members))
-
-    def start(self, memory: PerModel) -> PerModel:
-        members = zip(self.members, memory.values, strict=True)
-        return PerModel(tuple(model.start(model_memory) for model, model_memory in members))
-
-    def step(self, ids: Tensor, state: PerModel, memory: PerModel) -> StepOutput:
-        """One step of each model, with the mean attention [N, S]."""
-        members = zip(self.members, state.values, memory.values, strict=True)
-        steps = [
-            model.step(ids, model_state, model_memory)
-            for model, model_state, model_memory in members
-        ]
+    def step(self, ids: NDArray[np.int64], state: PerModel, memory: PerModel) -> StepOutput:
+        """One step of each model, with the mean attention [R, S]."""
+        members = zip(self.models, state.values, memory.values, strict=True)
+        steps = [model.step(ids, own_state, own_memory) for model, own_state, own_memory in members]
         return StepOutput(
-            PerModel(tuple(step.vector for step in steps)),
-            torch.stack([step.attention for step in steps]).mean(0),
+            PerModel(tuple(step.vectors for step in steps)),
+            np.mean([step.attention for step in steps], axis=0),
             PerModel(tuple(step.state for step in steps)),
         )
 
-    def compute_logits(self, vectors: PerModel) -> Tensor:
-        """log sum_m p_m(y) for each word y, which is the log of the mean probability plus log M:
-        [N, V].
-        """
-        parts = zip(self.members, vectors.values, strict=True)
-        return reduce(
-            torch.logaddexp,
-            (model.compute_logits(vector).log_softmax(1) for model, vector in parts),
-        )
+    def log_probs(self, vectors: PerModel) -> NDArray[np.floating[Any]]:
+        """log (1 / M sum_m p_m(y)) for each word y: [N, V]."""
+        parts = zip(self.models, vectors.values, strict=True)
+        each = np.stack([model.log_probs(own_vectors) for model, own_vectors in parts])
+        largest = each.max(0)
+        mean: NDArray[np.floating[Any]] = np.exp(each - largest).mean(0)
+        return largest + np.log(mean)
+
+    def with_terms(self, terms: Terms, weight: float) -> "Ensemble | None":
+        changed = [model.with_terms(terms, weight) for model in self.models]
+        if all(model is None for model in changed):
+            return None
+        pairs = zip(changed, self.models, strict=True)
+        return Ensemble([model if new is None else new for new, model in pairs])

@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from nmt.data.batches import cut_batches, pad_with_eos
+from nmt.data.padding import cut_batches, pad_with_eos
+from nmt.decoding.model import TranslationModel
 from nmt.decoding.translator import Translator, run_batches
 from nmt.evaluation.scores import perplexity
-from nmt.model.interface import TranslationModel
 from nmt.text.vocabulary import SOS, UNK
 
 MAX_FORCED_TOKENS = 1 << 13  # of a batch: pairs x length of the longest source or translation
@@ -102,7 +100,7 @@ def score_pairs(
     ]
     results: dict[int, ScoredPair] = {}
     for i, (log_probs, attention) in run_batches(
-        score, batches, "split it into sentences", translator.model.device
+        score, batches, "split it into sentences", translator.model.threads
     ):
         results[i] = ScoredPair(
             *pairs[i],
@@ -116,7 +114,6 @@ def score_pairs(
     return [results[i] for i in range(len(pairs))]
 
 
-@torch.inference_mode()
 def score_batch(
     model: TranslationModel,
     src: Sequence[Sequence[int]],
@@ -127,29 +124,24 @@ def score_batch(
     """The log-probabilities [T] of the tokens and <eos>, and the attention [T, S], of each pair.
 
     Args:
-        model: in evaluation mode; it makes the same steps as in search, so the numbers are the
-            same.
+        model: it makes the same steps as in search, so the numbers are the same.
         src, tgt: ids without special tokens.
         free_running: feed the model its own most probable token instead of the token of the
             translation (Bengio 2015).
     """
-    padded, src_lengths = pad_with_eos(src)
     targets, lengths = pad_with_eos(tgt)  # [B, T], <eos> appended as in the source
-    targets = targets.to(model.device)
-    memory = model.encode(padded.to(model.device), src_lengths)
-    state, ids = model.start(memory), torch.full_like(targets[:, 0], SOS)
-    columns: list[Tensor] = []
-    attentions: list[Tensor] = []
-    for target in targets.unbind(1):
+    memory, state = model.encode(src)
+    rows, ids = np.arange(len(src)), np.full(len(src), SOS)
+    columns, attentions = list[NDArray[np.float64]](), list[NDArray[np.float32]]()
+    for target in targets.T:
         output = model.step(ids, state, memory)
-        log_probs = model.compute_logits(output.vector).log_softmax(-1)
-        columns.append(log_probs.gather(1, target.unsqueeze(1)))
+        log_probs = model.log_probs(output.vectors)
+        columns.append(log_probs[rows, target].astype(np.float64))
         attentions.append(output.attention)
         state, ids = output.state, log_probs.argmax(1) if free_running else target
-    rows = torch.cat(columns, 1).tolist()
-    attention = torch.stack(attentions, 1).float().cpu().numpy()  # [B, T, S]
-    sizes = enumerate(zip(lengths.tolist(), src_lengths.tolist(), strict=True))
+    all_log_probs = np.stack(columns, 1).tolist()
+    attention = np.stack(attentions, 1)  # [B, T, S]
     return [
-        (rows[i][:length], attention[i, :length, :src_length].copy())
-        for i, (length, src_length) in sizes
+        (all_log_probs[i][:length], attention[i, :length, : len(src[i]) + 1].copy())
+        for i, length in enumerate(lengths.tolist())
     ]

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, LengthFormula
 
-LengthT = TypeVar("LengthT", float, Tensor)
+LengthT = TypeVar("LengthT", float, NDArray[np.float64])
 
 # A source token without any attention costs 6.9 times the penalty instead of infinity.
 MIN_COVERAGE = 1.0e-3
@@ -53,18 +51,18 @@ class BeamStep(NamedTuple):
     """One step of search for the b sentences that were in the batch then.
 
     Attributes:
-        row: [B], the row of each sentence in the tensors below.
+        row: [B], the row of each sentence in the arrays below.
         ids: [b, K], the appended ids. parents: [b, K], the slots of the hypotheses that they were
             appended to.
         log_probs: [b, K], of the ids by themselves.
         attention: [b, K, S], by slot of the parent.
     """
 
-    row: Tensor
-    ids: Tensor
-    parents: Tensor
-    log_probs: Tensor
-    attention: Tensor
+    row: NDArray[np.int64]
+    ids: NDArray[np.int64]
+    parents: NDArray[np.int64]
+    log_probs: NDArray[np.float64]
+    attention: NDArray[np.float32]
 
 
 class FinishedHypothesis(NamedTuple):
@@ -90,7 +88,7 @@ class NBestLists:
     def __init__(self, n_sentences: int, n_best: int) -> None:
         self.n_best = n_best
         self.lists: list[list[FinishedHypothesis]] = [[] for _ in range(n_sentences)]
-        self.min_score = torch.full((n_sentences,), float("-inf"), dtype=torch.double)
+        self.min_score = np.full(n_sentences, -np.inf)
 
     def add(self, hypothesis: FinishedHypothesis) -> None:
         """Insert the hypothesis if it is good enough."""
@@ -107,16 +105,14 @@ def trace_back(
     steps: Sequence[BeamStep], finished: NBestLists, src_lengths: Sequence[int]
 ) -> list[list[Hypothesis]]:
     """The n-best lists as hypotheses, by following the back-pointers."""
-    # Reading single numbers is much faster from arrays than from tensors.
-    arrays = [tuple(part.numpy() for part in step) for step in steps]
     return [
-        [_trace_back(arrays[: hypothesis.step + 1], hypothesis, src_length) for hypothesis in best]
+        [_trace_back(steps[: hypothesis.step + 1], hypothesis, src_length) for hypothesis in best]
         for best, src_length in zip(finished.lists, src_lengths, strict=True)
     ]
 
 
 def _trace_back(
-    steps: Sequence[tuple[NDArray[np.generic], ...]], finished: FinishedHypothesis, src_length: int
+    steps: Sequence[BeamStep], finished: FinishedHypothesis, src_length: int
 ) -> Hypothesis:
     ids, log_probs, attention, slot = [], [], [], finished.slot
     for rows, step_ids, parents, step_log_probs, weights in reversed(steps):
@@ -167,7 +163,9 @@ def coverage_penalty(attention_sums: NDArray[np.float64], options: DecodingConfi
     return options.coverage_penalty * float(np.log(attention_sums.clip(MIN_COVERAGE, 1)).sum())
 
 
-def upper_bound(log_prob: Tensor, max_length: Tensor, options: DecodingConfig) -> Tensor:
+def upper_bound(
+    log_prob: NDArray[np.float64], max_length: NDArray[np.float64], options: DecodingConfig
+) -> NDArray[np.float64]:
     """The highest score that continuations of at most `max_length` [b] tokens can have: [b].
 
     Proof. A continuation of T <= max_length tokens has log P <= log_prob <= 0, because no
@@ -176,4 +174,4 @@ def upper_bound(log_prob: Tensor, max_length: Tensor, options: DecodingConfig) -
     log_prob / lp(T) <= log_prob / lp(max_length). And cp <= 0, as beta >= 0. Banned and forced
     tokens only remove continuations.
     """
-    return log_prob.clamp(max=0) / length_penalty(max_length, options)
+    return np.minimum(log_prob, 0) / length_penalty(max_length, options)

@@ -3,6 +3,7 @@
 Batches run in threads on a CPU, and in halves where memory does not hold a whole one.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -10,12 +11,11 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-import torch
-
 from nmt.config.parts import METHODS
 from nmt.config.schema import DecodingConfig
-from nmt.data.batches import cut_batches
+from nmt.data.padding import cut_batches
 from nmt.decoding.hypothesis import Hypothesis
+from nmt.decoding.model import TranslationModel
 from nmt.decoding.search import search
 from nmt.decoding.translation import (
     UNKNOWN,
@@ -27,7 +27,6 @@ from nmt.decoding.translation import (
     with_replacements,
 )
 from nmt.errors import ConfigError, DataError, TooLargeError, lacks_memory
-from nmt.model.interface import TranslationModel
 from nmt.text.tokenizers import Tokenizer, has_letters
 from nmt.text.vocabulary import Vocabulary
 
@@ -88,13 +87,9 @@ class Translator:
     threads may use it at once. Lines without words are copied, see `WordlessLines`.
 
     Args:
-        model: in evaluation mode.
         tokenizers, vocabularies: (source, target).
         options: how to search.
         rankers: order all hypotheses of the beam, one after the other.
-
-    Raises:
-        ValueError: the model is in training mode, in which dropout would change the translations.
     """
 
     def __init__(
@@ -106,8 +101,6 @@ class Translator:
         options: DecodingConfig,
         rankers: Sequence[Ranker] = (),
     ) -> None:
-        if model.training:
-            raise ValueError("the model is in training mode; call model.eval() first")
         self.model = model
         self.tokenizers, self.vocabularies = tokenizers, vocabularies
         self.src_tokenizer, self.tgt_tokenizer = tokenizers
@@ -187,7 +180,7 @@ class Translator:
         costs = [width * max(len(sources[i]), MIN_LENGTH) for i in searched]
         parts = cut_batches(costs, max_items=self.options.batch, max_padded=MAX_SEARCH_TOKENS)
         batches = [searched[part] for part in parts]
-        for i, translations in run_batches(translate_batch, batches, advice, self.model.device):
+        for i, translations in run_batches(translate_batch, batches, advice, self.model.threads):
             results[i] = [
                 replace(each, src_cut=len(all_tokens[i]) > len(sources[i])) for each in translations
             ]
@@ -289,7 +282,7 @@ def run_batches(
     fn: Callable[[Sequence[int]], list[ResultT]],
     batches: Iterable[Sequence[int]],
     advice: str,
-    device: torch.device,
+    threads: int,
 ) -> Iterator[tuple[int, ResultT]]:
     """Each index of the batches with its result.
 
@@ -303,7 +296,7 @@ def run_batches(
     """
     longest_first = [*batches][::-1]  # so that all threads finish at about the same time
     all_results = map_in_threads(
-        lambda indices: run_or_split_on_oom(fn, indices, advice), longest_first, device
+        lambda indices: run_or_split_on_oom(fn, indices, advice), longest_first, threads
     )
     for indices, results in zip(longest_first, all_results, strict=True):
         yield from zip(indices, results, strict=True)
@@ -322,8 +315,8 @@ def run_or_split_on_oom(
     except (MemoryError, RuntimeError) as error:
         if not lacks_memory(error):
             raise
-    # Outside of `except`: the error holds the tensors of the failed attempt until here.
-    if torch.cuda.is_available():
+    # Outside of `except`: the error holds the arrays of the failed attempt until here.
+    if (torch := sys.modules.get("torch")) is not None and torch.cuda.is_available():
         torch.cuda.empty_cache()
     if len(indices) == 1:
         raise TooLargeError(indices[0], advice)
@@ -335,27 +328,20 @@ def run_or_split_on_oom(
 
 
 def map_in_threads(
-    fn: Callable[[BatchT], ResultT], batches: Sequence[BatchT], device: torch.device
+    fn: Callable[[BatchT], ResultT], batches: Sequence[BatchT], threads: int
 ) -> Iterator[ResultT]:
-    """`fn` of each batch, in order; on a CPU in threads, each with its part of torch's threads.
+    """`fn` of each batch, in order; several at a time, in at most `MAX_THREADS` threads.
 
     A step of search is many small operations, so two batches with one thread each finish sooner
-    than one after the other with two threads each. torch releases the interpreter lock while it
-    computes. A GPU gains nothing from threads.
+    than one after the other with two threads each. onnxruntime releases the interpreter lock while
+    it computes. A GPU gains nothing from threads.
 
     Raises:
         Exception: the first that `fn` raised; batches that have not started are dropped.
     """
-    n_threads = torch.get_num_threads()
-    n_workers = min(n_threads, len(batches), MAX_THREADS)
-    if n_workers < 2 or device.type != "cpu":
+    n_workers = min(threads, len(batches), MAX_THREADS)
+    if n_workers < 2:
         yield from map(fn, batches)
         return
-    try:
-        with ThreadPoolExecutor(
-            n_workers, "batch", torch.set_num_threads, (n_threads // n_workers,)
-        ) as pool:
-            yield from pool.map(fn, batches)
-    finally:
-        # A worker's setting is also the default for threads that start later.
-        torch.set_num_threads(n_threads)
+    with ThreadPoolExecutor(n_workers, "batch") as pool:
+        yield from pool.map(fn, batches)

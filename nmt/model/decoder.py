@@ -8,6 +8,7 @@ search. Both give the same vectors. To add one: a subclass of `Decoder` or `Read
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +16,6 @@ from torch import Tensor, nn
 from nmt.config.parts import READOUTS
 from nmt.config.schema import ModelConfig
 from nmt.model.attention import Attended, AttentionState, Memory, build_attention
-from nmt.model.interface import StepOutput
 from nmt.model.recurrent import RecurrentStack, RecurrentState
 
 
@@ -103,6 +103,21 @@ class MaxoutReadout(DeepReadout):
 
 
 @dataclass(frozen=True)
+class DecoderOutput:
+    """The result of one step for N hypotheses.
+
+    Attributes:
+        vector: what the output layer reads: [N, R]; of a whole model, with the lexical bias.
+        attention: [N, S], the attention weights; 0 on padding.
+        state: the state for the next step.
+    """
+
+    vector: Any
+    attention: Tensor
+    state: "DecoderState"
+
+
+@dataclass(frozen=True)
 class DecoderState:
     """The decoder's state between two steps.
 
@@ -154,7 +169,7 @@ class Decoder(nn.Module, ABC):
         return DecoderState(state, self.attention.start(memory))
 
     @abstractmethod
-    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
+    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> DecoderOutput:
         """One step from the embedded last tokens: [B, E], or [B * K, E] for K hypotheses each."""
 
     def unroll(
@@ -193,15 +208,15 @@ class LuongDecoder(Decoder):
         first = super().start(state, memory)
         if not self.input_feeding:
             return first
-        n_rows = state.hidden.shape[0]  # `len` would be a constant of an exported graph
-        return replace(first, fed=state.hidden.new_zeros(n_rows, self.readout.output_size))
+        n_rows = state.top.shape[0]  # `len` would be a constant of an exported graph
+        return replace(first, fed=state.top.new_zeros(n_rows, self.readout.output_size))
 
-    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
+    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> DecoderOutput:
         top, recurrent = self.recurrent.step(embedded, state.fed, state.recurrent)
         attended = self.attention.step(top, memory, state.attention)
         vector = self.readout(top, embedded, attended.context)
         fed = vector if self.input_feeding else None
-        return StepOutput(vector, attended.weights, DecoderState(recurrent, attended.state, fed))
+        return DecoderOutput(vector, attended.weights, DecoderState(recurrent, attended.state, fed))
 
     def unroll(
         self, embedded: Tensor, state: DecoderState, memory: Memory
@@ -228,9 +243,9 @@ class BahdanauDecoder(Decoder):
         context_size = config.encoder.output_size if context_below else 0
         super().__init__(config, config.embedding_size + context_size, dropout)
 
-    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
+    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> DecoderOutput:
         top, attended, state = self._attend_and_step(embedded, state, memory)
-        return StepOutput(self.readout(top, embedded, attended.context), attended.weights, state)
+        return DecoderOutput(self.readout(top, embedded, attended.context), attended.weights, state)
 
     def unroll(
         self, embedded: Tensor, state: DecoderState, memory: Memory
@@ -288,12 +303,12 @@ class GnmtDecoder(Decoder):
     def __init__(self, config: ModelConfig, dropout: nn.Dropout) -> None:
         super().__init__(config, config.embedding_size, dropout, context_above=True)
 
-    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
+    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> DecoderOutput:
         bottom, recurrent = self.recurrent.step(embedded, None, state.recurrent, layers=self.BOTTOM)
         attended = self.attention.step(bottom, memory, state.attention)
         top, recurrent = self.recurrent.step(bottom, None, recurrent, attended.context, self.ABOVE)
         vector = self.readout(top, embedded, attended.context)
-        return StepOutput(vector, attended.weights, DecoderState(recurrent, attended.state))
+        return DecoderOutput(vector, attended.weights, DecoderState(recurrent, attended.state))
 
     def unroll(
         self, embedded: Tensor, state: DecoderState, memory: Memory

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from nmt.config.parts import CELLS
 from nmt.config.schema import EncoderConfig, ModelConfig
-from nmt.model.recurrent import RecurrentStack, RecurrentState
+from nmt.model.recurrent import LayerState, RecurrentStack, RecurrentState
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Encoder(RecurrentStack):
             the encoder states h_j [B, S, H_e], any numbers on padding.
         """
         values, last = self.run(embedded, lengths=lengths)
-        states = RecurrentState.of_layers(last)
+        states = RecurrentState(tuple(last))
         return values, Summary(states.top, states)
 
 
@@ -66,24 +66,22 @@ class Bridge(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, summary: Summary) -> RecurrentState:
-        """Hidden states [B, L_d, H_d], and cell states if the decoder's cell has them."""
+        """Hidden states [B, H_d], and cell states if the decoder's cell has them, of each layer."""
 
-    def sources(self, last: RecurrentState) -> list[int]:
-        """For each decoder layer the encoder layer it starts from.
+    def sources(self, last: RecurrentState) -> list[LayerState]:
+        """For each decoder layer the state of the encoder layer it starts from.
 
         A deeper decoder starts its lower layers from the lowest.
         """
-        surplus = last.hidden.shape[1] - self.decoder_layers
-        return [max(0, surplus + layer) for layer in range(self.decoder_layers)]
+        surplus = len(last.layers) - self.decoder_layers
+        return [last.layers[max(0, surplus + layer)] for layer in range(self.decoder_layers)]
 
 
 class CopyBridge(Bridge):
     """The last encoder state as it is, directions concatenated: H_e = H_d."""
 
     def forward(self, summary: Summary) -> RecurrentState:
-        last, sources = summary.states, self.sources(summary.states)
-        cell = None if last.cell is None else last.cell[:, sources]
-        return RecurrentState(last.hidden[:, sources], cell)
+        return RecurrentState(tuple(self.sources(summary.states)))
 
 
 class DenseBridge(Bridge):
@@ -102,12 +100,15 @@ class DenseBridge(Bridge):
         )
 
     def forward(self, summary: Summary) -> RecurrentState:
-        last, sources = summary.states, self.sources(summary.states)
-        hidden = _project(self.hidden, sources, last.hidden)
-        if not self.has_cell_state:
-            return RecurrentState(hidden)
-        cell = last.hidden if last.cell is None else last.cell
-        return RecurrentState(hidden, _project(self.cell, sources, cell))
+        layers = list[LayerState]()
+        for index, (hidden, cell) in enumerate(self.sources(summary.states)):
+            first = torch.tanh(self.hidden[index](hidden))
+            if not self.has_cell_state:
+                layers.append((first, None))
+                continue
+            projected = self.cell[index](hidden if cell is None else cell)
+            layers.append((first, torch.tanh(projected)))
+        return RecurrentState(tuple(layers))
 
 
 class BackwardBridge(DenseBridge):
@@ -118,22 +119,18 @@ class BackwardBridge(DenseBridge):
         self.size = config.encoder.hidden_size
 
     def forward(self, summary: Summary) -> RecurrentState:
-        last = summary.states
-        cell = None if last.cell is None else last.cell[..., self.size :]
-        states = RecurrentState(last.hidden[..., self.size :], cell)
-        return super().forward(Summary(summary.vector, states))
+        backward = tuple(
+            (hidden[:, self.size :], None if cell is None else cell[:, self.size :])
+            for hidden, cell in summary.states.layers
+        )
+        return super().forward(Summary(summary.vector, RecurrentState(backward)))
 
 
 class ZeroBridge(Bridge):
     """Zeros: the decoder sees the source only through attention."""
 
     def forward(self, summary: Summary) -> RecurrentState:
-        zeros = summary.vector.new_zeros(
-            summary.vector.shape[0], self.decoder_layers, self.decoder_size
-        )
-        return RecurrentState(zeros, zeros if self.has_cell_state else None)
-
-
-def _project(layers: nn.ModuleList, sources: list[int], state: Tensor) -> Tensor:
-    pairs = zip(layers, sources, strict=True)
-    return torch.stack([torch.tanh(layer(state[:, source])) for layer, source in pairs], 1)
+        # `len` would be a constant of an exported graph
+        zeros = summary.vector.new_zeros(summary.vector.shape[0], self.decoder_size)
+        layer = zeros, zeros if self.has_cell_state else None
+        return RecurrentState((layer,) * self.decoder_layers)

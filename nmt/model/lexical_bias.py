@@ -9,12 +9,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from nmt.model.lexicon import BASE, LAST_KEY, MAX_CHARACTERS, Lexicon
 from nmt.text.tokenizers import SPACE
 from nmt.text.vocabulary import EOS, SPECIALS
 
-BASE = 0x5BD1E9955BD1E995  # odd, so that different powers differ
-MAX_CHARACTERS = 64  # of a word; longer ones have keys of no use
-LAST_KEY = torch.iinfo(torch.long).max  # fills the places without a word
 # the probability of words that are no translation, which keeps the logarithm finite
 EPSILON = 0.001
 
@@ -100,6 +98,16 @@ class LexicalBias(nn.Module):
         rows = slice(self.src_size, self.src_size + len(keys))
         self.ids[rows] = ids[order]
         self.probabilities[rows] = probabilities[order].to(self.probabilities.dtype)
+
+    def lexicon(self) -> Lexicon:
+        """The lexicon as arrays, for search."""
+        empty = torch.zeros(0, dtype=torch.long)
+        keys = (empty, empty, empty, empty.bool(), empty.bool())
+        if self.n_words:
+            words = self.words
+            keys = (self.word_keys, words.keys, words.lengths, words.begins, words.ends)
+        tensors = self.ids.int(), self.probabilities.float(), *keys
+        return Lexicon(*(tensor.cpu().numpy() for tensor in tensors))
 
     def rows(self, src: Tensor) -> Tensor:
         """The row of the lexicon for each token of sentences [B, S]."""

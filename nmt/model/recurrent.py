@@ -101,14 +101,6 @@ class FusedLayer(RecurrentLayer):
             None if cell is None else _concatenate_directions(cell),
         )
 
-    @staticmethod
-    @abstractmethod
-    def update(from_input: Tensor, from_hidden: Tensor, state: LayerState) -> LayerState:
-        """The next state, as in `step`, from the products of both weights, bias included, [B, G H].
-
-        For search, which has its own form of the weights.
-        """
-
     @property
     def weights(self) -> list[list[nn.Parameter]]:
         """Of each direction: input [G H, I], recurrent [G H, H], and their biases [G H]."""
@@ -131,14 +123,6 @@ class LSTM(FusedLayer, nn.LSTM):
         assert state[1] is not None
         return torch.lstm_cell(inputs, (state[0], state[1]), *self.weights[0])
 
-    @staticmethod
-    def update(from_input: Tensor, from_hidden: Tensor, state: LayerState) -> LayerState:
-        """c' = sigma(f) c + sigma(i) tanh(g), h' = sigma(o) tanh(c')."""
-        assert state[1] is not None
-        i, f, g, o = (from_input + from_hidden).chunk(4, 1)
-        cell = (f.sigmoid() * state[1]).addcmul_(i.sigmoid(), _tanh(g))
-        return o.sigmoid() * _tanh(cell), cell
-
 
 class GRU(FusedLayer, nn.GRU):
     """Gated recurrent unit (Cho 2014), with the reset gate after the recurrent product."""
@@ -148,13 +132,6 @@ class GRU(FusedLayer, nn.GRU):
     def step(self, inputs: Tensor, state: LayerState) -> LayerState:
         return torch.gru_cell(inputs, state[0], *self.weights[0]), None
 
-    @staticmethod
-    def update(from_input: Tensor, from_hidden: Tensor, state: LayerState) -> LayerState:
-        """h' = n + sigma(z) (h - n), n = tanh(n_x + sigma(r) n_h)."""
-        (r, z, n), (r_hidden, z_hidden, n_hidden) = from_input.chunk(3, 1), from_hidden.chunk(3, 1)
-        new = _tanh(torch.addcmul(n, (r + r_hidden).sigmoid(), n_hidden))
-        return torch.lerp(new, state[0], (z + z_hidden).sigmoid()), None
-
 
 class Elman(FusedLayer, nn.RNN):
     """h_t = tanh(W x_t + U h_{t-1} + b) (Elman 1990)."""
@@ -163,10 +140,6 @@ class Elman(FusedLayer, nn.RNN):
 
     def step(self, inputs: Tensor, state: LayerState) -> LayerState:
         return torch.rnn_tanh_cell(inputs, state[0], *self.weights[0]), None
-
-    @staticmethod
-    def update(from_input: Tensor, from_hidden: Tensor, _state: LayerState) -> LayerState:
-        return _tanh(from_input + from_hidden), None
 
 
 def _pack(inputs: Tensor, lengths: Tensor) -> PackedSequence:
@@ -181,46 +154,28 @@ def _concatenate_directions(state: Tensor) -> Tensor:
     return state.transpose(0, 1).flatten(1)  # [directions, B, H] -> [B, directions * H]
 
 
-def _tanh(x: Tensor) -> Tensor:
-    """2 sigma(2x) - 1, equal within rounding, in half the time of torch's own tanh."""
-    return (x * 2).sigmoid_().mul_(2).sub_(1)
-
-
 @dataclass(frozen=True)
 class RecurrentState:
     """The state of a stack of layers between two steps.
 
     Attributes:
-        hidden: [B, L, H], the lowest layer first.
-        cell: [B, L, H], for cells that have a cell state.
+        layers: the states [B, H] of all layers, the lowest first.
     """
 
-    hidden: Tensor
-    cell: Tensor | None = None
-
-    @classmethod
-    def of_layers(cls, states: list[LayerState]) -> "RecurrentState":
-        """The states of all layers, the lowest first."""
-        cells = [cell for _, cell in states if cell is not None]
-        hidden = torch.stack([hidden for hidden, _ in states], 1)
-        return cls(hidden, torch.stack(cells, 1) if cells else None)
+    layers: tuple[LayerState, ...]
 
     @property
     def top(self) -> Tensor:
         """[B, H], the hidden state of the highest layer."""
-        return self.hidden[:, -1]
-
-    def layers(self) -> list[LayerState]:
-        """The states [B, H] of all layers, the lowest first."""
-        hidden, cell = self.hidden, self.cell
-        return [
-            (hidden[:, index], None if cell is None else cell[:, index])
-            for index in range(hidden.shape[1])
-        ]
+        return self.layers[-1][0]
 
     def select(self, rows: Tensor) -> "RecurrentState":
         """The state of the sentences `rows` [B'], in that order."""
-        return RecurrentState(self.hidden[rows], None if self.cell is None else self.cell[rows])
+        return RecurrentState(
+            tuple(
+                (hidden[rows], None if cell is None else cell[rows]) for hidden, cell in self.layers
+            )
+        )
 
 
 class RecurrentStack(nn.Module):
@@ -276,7 +231,7 @@ class RecurrentStack(nn.Module):
             the outputs [B, T, H_o] of the highest of these layers, and the last state of each.
         """
         outputs, last = inputs, []
-        states = [None] * len(self.layers) if state is None else state.layers()
+        states = [None] * len(self.layers) if state is None else state.layers
         for index in range(len(self.layers))[layers]:
             layer, below = self.layers[index], outputs
             assert isinstance(layer, RecurrentLayer)
@@ -308,7 +263,7 @@ class RecurrentStack(nn.Module):
             the output [B, H] of the highest of these layers, and the state of all layers after the
             step.
         """
-        outputs, states = inputs, state.layers()
+        outputs, states = inputs, [*state.layers]
         for index in range(len(self.layers))[layers]:
             layer = self.layers[index]
             assert isinstance(layer, RecurrentLayer)
@@ -317,7 +272,7 @@ class RecurrentStack(nn.Module):
             )
             states[index] = layer.step(below, states[index])
             outputs = self._join(index, outputs, states[index][0])
-        return outputs, RecurrentState.of_layers(states)
+        return outputs, RecurrentState(tuple(states))
 
     def _join(self, index: int, below: Tensor, above: Tensor) -> Tensor:
         above = self.norms[index](above)

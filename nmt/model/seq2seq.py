@@ -14,11 +14,10 @@ from nmt.config.parts import BRIDGES, DECODERS, OUTPUTS
 from nmt.config.schema import ModelConfig
 from nmt.data.batches import send
 from nmt.model.attention import Memory
-from nmt.model.decoder import Decoder, DecoderState
+from nmt.model.decoder import Decoder, DecoderOutput, DecoderState
 from nmt.model.encoder import Bridge, Encoder
-from nmt.model.interface import StepOutput, TranslationModel
 from nmt.model.lexical_bias import Additions, LexicalBias, Translations
-from nmt.model.output import Output, ThresholdFn, Vectors
+from nmt.model.output import Output, Vectors
 
 # Large, so that words and not biases dominate the first encoder states: attention finds the right
 # positions several times sooner.
@@ -72,7 +71,7 @@ class Decoded:
         return Vectors(vectors, Additions(ids, self.lexical_bias.flatten(0, 1)[positions]))
 
 
-class Seq2Seq(TranslationModel):
+class Seq2Seq(nn.Module):
     """Encoder, bridge, attention decoder and output layer.
 
     Args:
@@ -113,9 +112,15 @@ class Seq2Seq(TranslationModel):
 
     @property
     def device(self) -> torch.device:
+        """The device that inputs must be on."""
         return self.src_embedding.weight.device
 
     def encode(self, src: Tensor, src_lengths: Tensor) -> Memory:
+        """Read the source.
+
+        Args:
+            src: [B, S] ids. src_lengths: [B], on the CPU.
+        """
         values, summary = self.encoder(self.src_embedding(src), src_lengths)
         positions = torch.arange(src.shape[1], device=src.device)
         mask = positions < send(src_lengths, src.device).unsqueeze(1)  # [B, S]
@@ -127,13 +132,21 @@ class Seq2Seq(TranslationModel):
         return replace(memory, translations=self.lexical_bias.look_up(src))
 
     def start(self, memory: Memory) -> DecoderState:
+        """The state before the first step, one row per sentence."""
         return self.decoder.start(self.bridge(memory.summary), memory)
 
-    def step(self, ids: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
+    def step(self, ids: Tensor, state: DecoderState, memory: Memory) -> DecoderOutput:
+        """One step, in evaluation mode.
+
+        Args:
+            ids: the last token of each hypothesis, [B], or [B * K] for K hypotheses of each of the
+                B sentences in `memory`.
+            state: one row per hypothesis. memory: one row per sentence.
+        """
         output = self.decoder.step(self.tgt_embedding(ids), state, memory)
         return replace(output, vector=self._for_output(output, memory))
 
-    def _for_output(self, step: StepOutput, memory: Memory) -> Vectors:
+    def _for_output(self, step: DecoderOutput, memory: Memory) -> Vectors:
         """A decoder's vectors [B * K, R] of K hypotheses each, with the lexical bias."""
         if self.lexical_bias is None or memory.translations is None:
             return Vectors(step.vector)
@@ -144,13 +157,9 @@ class Seq2Seq(TranslationModel):
         ids = translations.ids.unsqueeze(1).expand_as(values)
         return Vectors(step.vector, Additions(ids.flatten(0, 1), values.flatten(0, 1)))
 
-    def compute_logits(self, vectors: Vectors) -> Tensor:
-        return self.output(*vectors)  # type: ignore[no-any-return]
-
-    def topk_log_probs(
-        self, vectors: Vectors, k: int, threshold: ThresholdFn
-    ) -> tuple[Tensor, Tensor]:
-        return self.output.topk_log_probs(vectors, k, threshold)
+    def log_probs(self, vectors: Vectors) -> Tensor:
+        """The log-probabilities [N, V] of all words, from the vectors of N rows."""
+        return self.output.log_probs(*vectors)
 
     def forward(
         self,
@@ -208,7 +217,7 @@ class Seq2Seq(TranslationModel):
     ) -> Decoded:
         """Step by step, fed the most probable word where `forcing_mask` is False."""
         ids = tgt_in[:, 0]
-        outputs: list[StepOutput] = []
+        outputs: list[DecoderOutput] = []
         # At each position, the rows that are fed the decoder's own output: one copy for all.
         rows = [is_sampled.nonzero().squeeze(1) for is_sampled in (~forcing_mask).unbind(1)]
         sampled_rows = send(torch.cat(rows), tgt_in.device).split([len(part) for part in rows])

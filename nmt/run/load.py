@@ -5,24 +5,19 @@ together with what extras add.
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
-
-import torch
-from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
+from typing import Literal
 
 from nmt.config.parts import DeviceName
-from nmt.decoding.ensemble import Ensemble, Member
-from nmt.decoding.fast import for_search
+from nmt.config.schema import Precision
+from nmt.cores import may_have_gpu
+from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.model import TranslationModel
 from nmt.decoding.translator import Ranker, Translator, check_n_best
-from nmt.device import set_up_device
-from nmt.errors import CheckpointError
-from nmt.model.seq2seq import Seq2Seq
+from nmt.errors import CheckpointError, ConfigError
 from nmt.plugins import hooks
-from nmt.run.checkpoint import MODEL_FILE, load_weights
+from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import (
     CONFIG_FILE,
-    build_model,
     find_checkpoint,
     find_run,
     further_files,
@@ -31,17 +26,8 @@ from nmt.run.folder import (
     load_tokenizers,
     load_vocabularies,
 )
+from nmt.run.graphs import load_graphs
 from nmt.text.tokenizers import SIDES, model_path
-
-# With these, torch and `nmt.model` draw the initial weights.
-DRAWS = {
-    nn.init.kaiming_uniform_,
-    nn.init.normal_,
-    nn.init.uniform_,
-    Tensor.normal_,
-    Tensor.uniform_,
-}
-
 
 def find_run_and_checkpoint(path: Path | None) -> tuple[Path, Path]:
     """The run and the checkpoint to translate with.
@@ -155,21 +141,16 @@ def build_translator(
     with unchanged(members):
         run = members[0][0]
         config = load_run_config(run, overrides)
-        decoding, torch_device = config.decoding, set_up_device(device)
+        decoding = config.decoding
         check_n_best(n_best, decoding)
         for other, _ in members[1:]:
             _check_same_vocabularies(run, other)
-        models = [load_model(*member).to(torch_device).eval() for member in members]
-        loaded: Sequence[Member] = [
-            Member(model, for_search(model, decoding.precision)) for model in models
-        ]
+        models = [load_search_model(*member, device, decoding.precision) for member in members]
         for wrap in hooks("wrap", config):
-            loaded = wrap(loaded, run, config)
+            models = wrap(models, members, config)
         rankers: list[Ranker | None] = [rank(config, device) for rank in hooks("rank", config)]
-        parts = [member.model for member in loaded]
-        model = parts[0] if len(parts) == 1 else Ensemble(parts)
         return Translator(
-            model.eval(),
+            models[0] if len(models) == 1 else Ensemble(models),
             tokenizers=load_tokenizers(run, config),
             vocabularies=load_vocabularies(run),
             options=decoding,
@@ -177,25 +158,30 @@ def build_translator(
         )
 
 
-def load_model(run: Path, checkpoint: Path) -> Seq2Seq:
-    """The model of a run with the weights of one of its checkpoints."""
-    with WithoutDraws():
-        model = build_model(run, load_run_config(run))
-    load_weights(checkpoint, model)
-    return model
+def load_search_model(
+    run: Path, checkpoint: Path, device: DeviceName, precision: Literal["auto", Precision]
+) -> TranslationModel:
+    """The model of a checkpoint for search.
 
-
-class WithoutDraws(TorchFunctionMode):
-    """Inside, a model gets no initial weights, for it will get others: to draw them, and to make
-    matrices orthogonal, takes longer than to read the others.
+    Raises:
+        ConfigError: the device is not there, or cannot compute in this precision.
     """
+    if device == "cpu" or (device == "auto" and not may_have_gpu()):
+        return load_graphs(run, checkpoint, "int8" if precision == "auto" else precision)
+    # These import torch, which takes a second.
+    from nmt.decoding.torch_model import TorchModel
+    from nmt.device import set_up_device
+    from nmt.run.weights import load_model
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is torch.linalg.qr:  # of `orthogonal_`
-            return args[0], args[0]
-        if func in DRAWS:
-            return args[0] if args else kwargs["tensor"]
-        return func(*args, **(kwargs or {}))
+    torch_device = set_up_device(device)
+    if torch_device.type == "cpu":
+        return load_search_model(run, checkpoint, "cpu", precision)
+    if precision == "int8":
+        raise ConfigError(
+            f"decoding.precision: int8 computes on the CPU, not on {torch_device.type}; use "
+            "--device cpu, or float32"
+        )
+    return TorchModel(load_model(run, checkpoint).to(torch_device).eval())
 
 
 def _check_same_vocabularies(run: Path, other: Path) -> None:

@@ -9,10 +9,10 @@ from functools import cache
 from itertools import pairwise
 from typing import Literal
 
-import torch
+import numpy as np
 
 from nmt.decoding.translator import Translator
-from nmt.model.lexical_bias import LAST_KEY, LexicalBias
+from nmt.model.lexicon import LAST_KEY
 from nmt.text.tokenizers import has_letters
 from nmt.texts.marked import Edge, Kind, Mark, Marked, Sign, in_order
 from nmt.texts.patterns import EMOJI, NUMBER, PATTERNS, SIGN
@@ -368,8 +368,8 @@ def names(text: str, kind_of: KindOf) -> list[Range]:
 
 def kinds_of_words(translator: Translator) -> KindOf | None:
     """Tells words by the lexical bias, whatever their case. None if that has no whole words."""
-    lexicon = lexical_bias(translator)
-    if not (lexicon and lexicon.n_words):
+    lexicon = translator.model.lexicon
+    if lexicon is None or not len(lexicon.word_keys):
         return None
     # Whether it has all words of the training data: a full table may lack some.
     has_all = bool((lexicon.word_keys == LAST_KEY).any())
@@ -378,7 +378,7 @@ def kinds_of_words(translator: Translator) -> KindOf | None:
     def kind_of(word: str) -> Literal["new", "copied", "other"]:
         tokens = translator.src_tokenizer.split(word)
         ids = translator.src_vocabulary.ids(tokens)
-        rows = lexicon.rows(torch.tensor([ids], device=lexicon.ids.device))[0]
+        rows = lexicon.rows(np.array([ids]))[0]
         if len(ids) == 1 and word.isalpha():
             return "other"
         # It may have several words: "O'Hara".
@@ -390,9 +390,3 @@ def kinds_of_words(translator: Translator) -> KindOf | None:
         return "copied" if {*own} <= {*probable} else "other"
 
     return kind_of
-
-
-def lexical_bias(translator: Translator) -> LexicalBias | None:
-    """That of the first model that has one."""
-    found = (part for part in translator.model.modules() if isinstance(part, LexicalBias))
-    return next(found, None)

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from itertools import count
 from operator import itemgetter
 
-import torch
+import numpy as np
 
 from nmt.decoding.translator import Translator
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import SPECIALS, UNK
-from nmt.texts.items import KindOf, lexical_bias
+from nmt.texts.items import KindOf
 from nmt.texts.marked import Mark, Marked, Sign
 from nmt.texts.patterns import NEXT_VALUE
 from nmt.texts.word_weights import NO_SPACES, WORD, Range, WordWeights
@@ -191,17 +191,17 @@ def _lexicon(translator: Translator) -> list[tuple[float, float, int]]:
     of its best translation. By the lexical bias or, without one, by what both vocabularies have.
     """
     source, target = translator.vocabularies
-    own_ids = torch.tensor(target.ids([*source]))
+    own_ids = np.array(target.ids([*source]))
     own_ids[own_ids == UNK] = -1
     own_ids[: len(SPECIALS)] = -1
-    lexicon = lexical_bias(translator)
+    lexicon = translator.model.lexicon
     if lexicon is None:
         return [(float(index >= 0), 0.0, 0) for index in own_ids.tolist()]
-    rows = lexicon.rows(torch.arange(len(source), device=lexicon.ids.device)[:, None])[:, 0]
-    ids, probabilities = lexicon.ids[rows].cpu(), lexicon.probabilities[rows].float().cpu()
+    rows = lexicon.rows(np.arange(len(source))[:, None])[:, 0]
+    ids, probabilities = lexicon.ids[rows], lexicon.probabilities[rows]
     own = (probabilities * (ids == own_ids[:, None])).sum(1)
-    best, places = probabilities.max(1)
-    best_ids = ids.gather(1, places[:, None])[:, 0]
+    best, places = probabilities.max(1), probabilities.argmax(1)
+    best_ids = ids[np.arange(len(ids)), places]
     return [*zip(own.tolist(), best.tolist(), best_ids.tolist(), strict=True)]
 
 

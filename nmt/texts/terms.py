@@ -7,7 +7,6 @@ from copy import copy
 from dataclasses import replace
 
 from nmt.decoding.alignment import written_tokens
-from nmt.decoding.term_bias import with_terms
 from nmt.decoding.translation import Replacement, Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import TextError
@@ -56,7 +55,7 @@ def translate_with_terms(
     for weight in WEIGHTS:
         todo = [i for i, sentence in sentences.items() if sentence.n_lacking(results[i][0])]
         wanted = {sentences[i].ids: [*sentences[i].short.values()] for i in todo}
-        model = with_terms(translator.model, wanted, weight)
+        model = translator.model.with_terms(wanted, weight)
         if not todo or model is None:
             break
         biased = copy(translator)

@@ -18,7 +18,7 @@ from nmt.config.parts import METRICS, PointerName
 from nmt.config.schema import Config
 from nmt.data.batches import plan_batches, read_batches
 from nmt.data.corpus import Corpus, read_sentences
-from nmt.decoding.fast import for_search
+from nmt.decoding.torch_model import for_search
 from nmt.decoding.translator import Translator
 from nmt.errors import CheckpointError
 from nmt.evaluation.results import pick_across_lengths
@@ -117,7 +117,7 @@ class Validator:
     def validate(self) -> Validation:
         """Measure the model as it is now. It must be in evaluation mode."""
         translator = Translator(
-            for_search(self.model),
+            for_search(self.model, threads=torch.get_num_threads()),
             tokenizers=self.tokenizers,
             vocabularies=self.vocabularies,
             options=self.options,

@@ -3,8 +3,7 @@
 from nmt.commands.options import RunArgument
 from nmt.data.corpus import Corpus, encode_pairs, restore_pairs
 from nmt.data.manifest import load_manifest, original_ranges
-from nmt.device import set_up_device
-from nmt.extras.neighbors.datastore import KEYS_FILE, save_keys
+from nmt.extras.neighbors.datastore import KEYS_FILE, digest_of, save_keys
 from nmt.extras.neighbors.model import NEIGHBORS_FILE, load_pairs, save_pairs
 from nmt.files import explain_write_errors, is_as_written
 from nmt.run.folder import (
@@ -15,7 +14,8 @@ from nmt.run.folder import (
     load_tokenizers,
     load_vocabularies,
 )
-from nmt.run.load import load_model
+from nmt.run.graphs import weights_digest
+from nmt.run.load import load_search_model
 from nmt.text.vocabulary import SPECIALS, UNK
 
 
@@ -42,7 +42,9 @@ def command(folder: RunArgument = None) -> None:
         with explain_write_errors(path):
             save_pairs(path, known)
     pairs = load_pairs(path)
-    model = load_model(folder, find_checkpoint(folder)).to(set_up_device("auto")).eval()
+    checkpoint = find_checkpoint(folder)
+    model = load_search_model(folder, checkpoint, "auto", "float32")
+    digest = digest_of(path, weights_digest(checkpoint))
     with explain_write_errors(keys := folder / KEYS_FILE):
-        save_keys(keys, model, encode_pairs(pairs, *tools), path)
+        save_keys(keys, model, encode_pairs(pairs, *tools), digest)
     print(f"{path}: {len(pairs):,} pairs; translate with --set decoding.neighbors.pairs=64")

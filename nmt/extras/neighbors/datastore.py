@@ -8,28 +8,24 @@ differ most (He et al. 2021, arXiv 2109.04212).
 import hashlib
 import warnings
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 
 import numpy as np
-import torch
-from safetensors.torch import save_file
-from torch import Tensor
+from numpy.typing import NDArray
+from safetensors.numpy import save_file
 
-from nmt.config.schema import BatchConfig
-from nmt.data.batches import plan_batches, read_batches
 from nmt.data.corpus import Corpus, Sequences
+from nmt.data.padding import cut_batches, pad_with_eos
+from nmt.decoding.model import TranslationModel
 from nmt.errors import NmtWarning
 from nmt.files import record_checksums, replacing, sha256_of
-from nmt.model.seq2seq import Seq2Seq
-from nmt.run.checkpoint import read_tensors
-from nmt.text.vocabulary import EOS, PAD
+from nmt.run.checkpoint import read_arrays
+from nmt.text.vocabulary import EOS, PAD, SOS
 
 KEYS_FILE = "neighbors.safetensors"
 KEY_SIZE = 64  # numbers of a stored key
 MAX_SAMPLED = 1 << 13  # pairs whose keys show which dimensions these are
-read_keys = partial(read_tensors, remedy="repeat `nmt neighbors`")
-BATCH_CONFIG = BatchConfig(unit="tokens", size=2048)
+MAX_TOKENS = 2048  # of a batch of pairs whose keys are made
 
 
 class Datastore:
@@ -38,34 +34,40 @@ class Datastore:
     Args:
         tgt: the target sentences.
         keys: [n + 1, r], the rows of one pair after the other; the last row pads.
-        projection: [R, r], of a vector of the readout to a key.
+        projection: [R, r], of a vector of the readout to a key; None if a key is the vector.
 
     Attributes:
         values: [n + 1], the ids of the tokens.
     """
 
-    def __init__(self, tgt: Sequences, keys: Tensor, projection: Tensor) -> None:
+    def __init__(
+        self, tgt: Sequences, keys: NDArray[np.floating], projection: NDArray[np.float32] | None
+    ) -> None:
         self.keys, self.projection = keys, projection
         ids, lengths = tgt.block(0, len(tgt))
         values = np.append(np.insert(ids, np.cumsum(lengths), EOS), PAD)
-        self.values = torch.from_numpy(values.astype(np.int64))
+        self.values = values.astype(np.int64)
         self._starts = [0, *np.cumsum(lengths + 1).tolist()]
 
     @classmethod
-    @torch.inference_mode()
-    def of(cls, model: Seq2Seq, pairs: Corpus, projection: Tensor | None = None) -> "Datastore":
-        """With keys from teacher forcing: whole vectors, or projected ones in half precision."""
-        dtype = model.src_embedding.weight.dtype if projection is None else torch.float16
-        if projection is None:
-            projection = torch.eye(model.decoder.readout.output_size).to(model.src_embedding.weight)
-        keys = torch.zeros(pairs.tgt.n_tokens + len(pairs) + 1, projection.shape[1], dtype=dtype)
-        store = cls(pairs.tgt, keys, projection)
-        plan = plan_batches(pairs.src.lengths, pairs.tgt.lengths, BATCH_CONFIG, key=(0, 0))
-        for indices, batch in zip(plan, read_batches(pairs, plan), strict=True):
-            on_device = batch.to(model.device)
-            decoded = model(on_device.src, on_device.src_lengths, on_device.tgt_in)
-            vectors = decoded.at(on_device.token_positions).values
-            keys[store.rows(indices)] = (vectors @ projection).to("cpu", dtype)
+    def of(
+        cls, model: TranslationModel, pairs: Corpus, projection: NDArray[np.float32] | None = None
+    ) -> "Datastore":
+        """With keys from forced decoding: whole vectors, or projected ones in half precision."""
+        all_keys: NDArray[np.floating] | None = None
+        store = cls(pairs.tgt, np.zeros((0, 0)), projection)
+        order = np.lexsort((pairs.src.lengths, pairs.tgt.lengths))
+        longest = np.maximum(pairs.src.lengths, pairs.tgt.lengths)[order] + 1
+        for part in cut_batches(longest.tolist(), max_padded=MAX_TOKENS):
+            indices = order[part]
+            for index, vectors in zip(indices, _vectors(model, *pairs.read(indices)), strict=True):
+                keys = vectors if projection is None else vectors @ projection
+                if all_keys is None:
+                    dtype = np.float32 if projection is None else np.float16
+                    all_keys = np.zeros((len(store.values), keys.shape[1]), dtype)
+                all_keys[store.rows([index])] = keys
+        assert all_keys is not None, "there are pairs"
+        store.keys = all_keys
         return store
 
     def rows(self, pairs: Iterable[int]) -> list[int]:
@@ -73,35 +75,54 @@ class Datastore:
         return [row for pair in pairs for row in range(*self._starts[pair : pair + 2])]
 
 
-def save_keys(path: Path, model: Seq2Seq, pairs: Corpus, table: Path) -> None:
-    """Write the keys of all pairs, whole or not at all. table: the file with these pairs."""
+def _vectors(
+    model: TranslationModel, src: list[NDArray[np.int32]], tgt: list[NDArray[np.int32]]
+) -> list[NDArray[np.float32]]:
+    """The vectors [T, R] of the readout at the tokens and <eos> of each target sentence."""
+    targets, lengths = pad_with_eos(tgt)
+    memory, state = model.encode([ids.tolist() for ids in src])
+    ids, vectors = np.full(len(src), SOS), list[NDArray[np.float32]]()
+    for target in targets.T:
+        output = model.step(ids, state, memory)
+        vectors.append(output.vectors.values)
+        state, ids = output.state, target
+    return [each[:length] for each, length in zip(np.stack(vectors, 1), lengths, strict=True)]
+
+
+def save_keys(path: Path, model: TranslationModel, pairs: Corpus, digest: str) -> None:
+    """Write the keys of all pairs, whole or not at all. digest: of the pairs and the weights."""
     sampled = range(0, len(pairs), len(pairs) // MAX_SAMPLED + 1)
     sample = Datastore.of(model, pairs.selection([(i, i + 1) for i in sampled])).keys
-    squares, axes = torch.linalg.eigh(sample.t() @ sample)
+    squares, axes = np.linalg.eigh(sample.T @ sample)
     # Longer, so that the squares have the mean that they have in all dimensions.
-    scale = (squares.sum() / squares[-KEY_SIZE:].sum()).sqrt()
-    projection = (scale * axes[:, -KEY_SIZE:]).contiguous()
-    store = Datastore.of(model, pairs, projection.to(model.device))
-    tensors = {"keys": store.keys, "projection": projection, "digest": _digest(table, model)}
+    scale = np.sqrt(squares.sum() / squares[-KEY_SIZE:].sum())
+    projection = np.ascontiguousarray(scale * axes[:, -KEY_SIZE:], np.float32)
+    store = Datastore.of(model, pairs, projection)
+    arrays = {"keys": store.keys, "projection": projection}
+    arrays["digest"] = np.frombuffer(bytes.fromhex(digest), np.uint8)
     for name, sentences in (("src", pairs.src), ("tgt", pairs.tgt)):
-        ids, lengths = map(torch.from_numpy, sentences.block(0, len(pairs)))
-        tensors |= {name: ids, f"{name}_lengths": lengths}
+        arrays[name], arrays[f"{name}_lengths"] = sentences.block(0, len(pairs))
     with replacing(path) as temporary:
-        save_file(tensors, temporary)
+        save_file(arrays, temporary)
         record_checksums(path.parent, {path.name: sha256_of(temporary)})
 
 
-def load_keys(path: Path, model: Seq2Seq, table: Path) -> tuple[Corpus, Datastore] | None:
+def read_keys(path: Path) -> dict[str, NDArray[np.generic]]:
+    """The arrays of the file. Raises: CheckpointError if it is missing or damaged."""
+    return read_arrays(path, remedy="repeat `nmt neighbors`")
+
+
+def load_keys(path: Path, digest: str) -> tuple[Corpus, Datastore] | None:
     """The pairs and their keys; None if they are not stored or, with a warning, if they are of
-    another table or model.
+    other pairs or weights.
 
     Raises:
         CheckpointError: the file is damaged.
     """
     if not path.exists():
         return None
-    tensors = read_keys(path)
-    if not torch.equal(tensors["digest"], _digest(table, model)):
+    arrays = read_keys(path)
+    if arrays["digest"].tobytes().hex() != digest:
         warnings.warn(
             f"{path}: is of other weights or pairs, so translating takes longer; "
             "`nmt neighbors RUN` writes it again, before `nmt share bundle`",
@@ -110,14 +131,11 @@ def load_keys(path: Path, model: Seq2Seq, table: Path) -> tuple[Corpus, Datastor
         )
         return None
     src, tgt = (
-        Sequences.of_blocks([(tensors[name].numpy(), tensors[f"{name}_lengths"].numpy())])
-        for name in ("src", "tgt")
+        Sequences.of_blocks([(arrays[name], arrays[f"{name}_lengths"])]) for name in ("src", "tgt")
     )
-    return Corpus(src, tgt), Datastore(tgt, tensors["keys"], tensors["projection"])
+    return Corpus(src, tgt), Datastore(tgt, arrays["keys"], arrays["projection"])
 
 
-def _digest(table: Path, model: Seq2Seq) -> Tensor:
-    """The SHA-256 of the table and the weights."""
-    weights = (tensor.cpu().numpy().tobytes() for tensor in model.state_dict().values())
-    digest = hashlib.sha256(b"".join([table.read_bytes(), *weights])).digest()
-    return torch.tensor([*digest], dtype=torch.uint8)
+def digest_of(table: Path, weights: str) -> str:
+    """The SHA-256 of the pairs and of the SHA-256 of the weights."""
+    return hashlib.sha256(table.read_bytes() + weights.encode()).hexdigest()

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from nmt.data.reading import Pair
+from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.extras.neighbors.model import NeighborModel
@@ -17,7 +18,8 @@ MAX_SHOWN = 3  # of the similar pairs
 
 def memory(translator: Translator) -> "NeighborMemory | None":
     """The memory at which the model of a translator looks, if it looks at one."""
-    for part in translator.model.modules():
+    model = translator.model
+    for part in model.models if isinstance(model, Ensemble) else [model]:
         if isinstance(part, NeighborModel) and part.texts:
             return NeighborMemory(translator, part)
     return None

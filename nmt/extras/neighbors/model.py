@@ -9,31 +9,29 @@ teacher forcing.
 import csv
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from nmt.config.schema import Config
 from nmt.config.section import key_of
 from nmt.data.corpus import Corpus, Sequences, encode_pairs
 from nmt.data.reading import Pair
 from nmt.data.tables import Dialect, find_dialect
-from nmt.decoding.ensemble import Member
+from nmt.decoding.model import IdLists, StepOutput, TranslationModel
+from nmt.decoding.term_bias import Terms
 from nmt.errors import ConfigError, DataError
-from nmt.extras.neighbors.datastore import KEYS_FILE, Datastore, load_keys
+from nmt.extras.neighbors.datastore import KEYS_FILE, Datastore, digest_of, load_keys
 from nmt.extras.neighbors.keys import NeighborsConfig
 from nmt.files import is_as_written, warn_if_changed, write_recorded
 from nmt.lines import read_lines
-from nmt.model.interface import StepOutput, TranslationModel
-from nmt.model.output import Vectors, log_norm
-from nmt.model.seq2seq import Seq2Seq
 from nmt.plugins import import_object
 from nmt.run.folder import load_tokenizers, load_vocabularies
+from nmt.run.graphs import weights_digest
 
 NEIGHBORS_FILE = "neighbors.tsv"
 HEADER = "source\ttarget"
@@ -85,20 +83,23 @@ def load_pairs(path: Path) -> list[Pair]:
     return pairs
 
 
-def wrap(members: Sequence[Member], run: Path, config: Config) -> Sequence[Member]:
-    """The members with similar pairs to look at, if `decoding.neighbors` is set.
+def wrap(
+    models: Sequence[TranslationModel], members: Sequence[tuple[Path, Path]], config: Config
+) -> Sequence[TranslationModel]:
+    """The models with similar pairs to look at, if `decoding.neighbors` is set.
 
     Raises:
         ConfigError: the run has no pairs, or it is not said at how many of a memory to look.
         DataError: the pairs are damaged, or cannot be read. CheckpointError: their keys are.
     """
+    run, checkpoint = members[0]
     options, path = key_of(config.decoding, "neighbors", NeighborsConfig), run / NEIGHBORS_FILE
     if not options.pairs:
         if options.memory is not None:
             raise ConfigError(
                 "decoding.neighbors.memory needs decoding.neighbors.pairs, such as 16"
             )
-        return members
+        return models
     texts, stored = Counter[Pair](), None
     if options.memory is not None:
         read_pairs = import_object("nmt.extras.init.measurement:read_pairs")
@@ -111,23 +112,17 @@ def wrap(members: Sequence[Member], run: Path, config: Config) -> Sequence[Membe
             f"`nmt neighbors {run}` stores them"
         )
     elif options.distance >= MIN_STORED_DISTANCE:
-        stored = load_keys(run / KEYS_FILE, members[0].trained, path)
+        stored = load_keys(run / KEYS_FILE, digest_of(path, weights_digest(checkpoint)))
     vocabularies = load_vocabularies(run)
     pairs, datastore = stored or (
         encode_pairs([*texts] or load_pairs(path), load_tokenizers(run, config), vocabularies),
         None,
     )
     similar = SimilarSentences(pairs.src, len(vocabularies[0]))
-    wrapped = []
-    for member in members:
-        assert isinstance(member.model, Seq2Seq)
-        # The run has the keys of its own model alone.
-        stored_keys = datastore if member is members[0] else None
-        model = NeighborModel(
-            member.trained, member.model, pairs, similar, options, stored_keys, texts
-        )
-        wrapped.append(Member(member.trained, model))
-    return wrapped
+    # The run has the keys of its own model alone.
+    first = NeighborModel(models[0], pairs, similar, options, datastore, texts)
+    others = (NeighborModel(model, pairs, similar, options, None, texts) for model in models[1:])
+    return [first, *others]
 
 
 @dataclass(frozen=True)
@@ -140,16 +135,16 @@ class NeighborMemory:
             digits of float32 cancel in q^2 + k^2 - 2 q k.
         squares: [B, N], of the keys; infinite on padding.
         values: [B, N], the ids of these tokens.
-        projection: [R, r], of a vector of the readout to a key.
+        projection: [R, r], of a vector of the readout to a key; None if a key is the vector.
     """
 
     memory: Any
-    keys: Tensor
-    squares: Tensor
-    values: Tensor
-    projection: Tensor
+    keys: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    values: NDArray[np.int64]
+    projection: NDArray[np.float32] | None
 
-    def select(self, rows: Tensor) -> "NeighborMemory":
+    def select(self, rows: NDArray[np.int64]) -> "NeighborMemory":
         """The memory of the sentences `rows` [R], in that order."""
         return NeighborMemory(
             self.memory.select(rows),
@@ -167,16 +162,19 @@ class NeighborVectors:
     Attributes:
         vectors: of the model.
         ids: [N, k], the words y of the nearest keys.
-        odds: [N, k], lambda p_neighbors(y) / (1 - lambda).
+        odds: [N, k], lambda p_neighbors(y) / (1 - lambda). rest: [N, 1], 1 - lambda.
     """
 
-    vectors: Vectors
-    ids: Tensor
-    odds: Tensor
+    vectors: Any
+    ids: NDArray[np.int64]
+    odds: NDArray[np.float64]
+    rest: NDArray[np.float64]
 
-    def select(self, rows: Tensor) -> "NeighborVectors":
+    def select(self, rows: NDArray[np.int64]) -> "NeighborVectors":
         """Those of the hypotheses `rows` [N'], in that order."""
-        return NeighborVectors(self.vectors.select(rows), self.ids[rows], self.odds[rows])
+        return NeighborVectors(
+            self.vectors.select(rows), self.ids[rows], self.odds[rows], self.rest[rows]
+        )
 
 
 class SimilarSentences:
@@ -249,7 +247,7 @@ class NeighborModel(TranslationModel):
     keys. So a step that is like none of the similar pairs is left to the model.
 
     Args:
-        model: the trained model, which makes the keys. fast_model: its form for search.
+        model: makes the keys, too, that are not stored.
         pairs: to look for similar pairs in, as ids. similar: finds their sources.
         datastore: of all pairs; None: the keys are made when they are needed.
         texts: the pairs in their order, and how often a user's memory has each.
@@ -257,31 +255,20 @@ class NeighborModel(TranslationModel):
 
     def __init__(
         self,
-        model: Seq2Seq,
-        fast_model: Seq2Seq,
+        model: TranslationModel,
         pairs: Corpus,
         similar: SimilarSentences,
         options: NeighborsConfig,
         datastore: Datastore | None = None,
         texts: Counter[Pair] | None = None,
     ) -> None:
-        super().__init__()
-        self.model, self.fast_model = model, fast_model
+        self.model, self.threads, self.lexicon = model, model.threads, model.lexicon
         self.pairs, self.similar, self.options = pairs, similar, options
         self.datastore, self.texts = datastore, texts or Counter()
-        self._known = dict[int, Tensor]()  # keys of pairs
-        self.vector_size = model.decoder.readout.output_size
+        self._known = dict[int, NDArray[np.floating[Any]]]()  # keys of pairs
 
-    @property
-    def device(self) -> torch.device:
-        return self.model.device
-
-    def encode(self, src: Tensor, src_lengths: Tensor) -> NeighborMemory:
-        sentences = [
-            row[: length - 1]
-            for row, length in zip(src.tolist(), src_lengths.tolist(), strict=True)
-        ]
-        found = [self.similar.rank(sentence, self.options.pairs)[0] for sentence in sentences]
+    def encode(self, sources: IdLists) -> tuple[NeighborMemory, Any]:
+        found = [self.similar.rank(source, self.options.pairs)[0] for source in sources]
         datastore = self.datastore
         if datastore is None:
             pairs = np.unique(np.append(np.concatenate(found), 0))  # one at least
@@ -289,17 +276,12 @@ class NeighborModel(TranslationModel):
             found = [np.searchsorted(pairs, some) for some in found]
         rows = [datastore.rows(some) for some in found]
         n_keys = max(MAX_KEYS, *map(len, rows))
-        padded = torch.tensor([row + [-1] * (n_keys - len(row)) for row in rows])
-        # MPS has no float64.
-        dtype = torch.float32 if src.device.type == "mps" else torch.float64
-        keys = datastore.keys[padded].to(src.device, dtype)
-        return NeighborMemory(
-            self.fast_model.encode(src, src_lengths),
-            keys,
-            keys.square().sum(2).masked_fill((padded < 0).to(src.device), float("inf")),
-            datastore.values[padded].to(src.device),
-            datastore.projection.to(src.device),
-        )
+        padded = np.array([row + [-1] * (n_keys - len(row)) for row in rows])
+        keys = datastore.keys[padded].astype(np.float64)
+        squares = np.where(padded < 0, np.inf, np.square(keys).sum(2))
+        memory, state = self.model.encode(sources)
+        values = datastore.values[padded]
+        return NeighborMemory(memory, keys, squares, values, datastore.projection), state
 
     def _datastore(self, pairs: Sequence[int]) -> Datastore:
         """Of some pairs. Their keys are remembered: similar sentences have similar pairs."""
@@ -310,37 +292,53 @@ class NeighborModel(TranslationModel):
             known = {pair: known[pair] for pair in pairs if pair in known}
         known = known | {pair: made.keys[made.rows([row])] for row, pair in enumerate(new)}
         self._known = known
-        keys = torch.cat([*(known[pair] for pair in pairs), made.keys[-1:]])
+        keys = np.concatenate([*(known[pair] for pair in pairs), made.keys[-1:]])
         return Datastore(self._selection(pairs).tgt, keys, made.projection)
 
     def _selection(self, pairs: Iterable[int]) -> Corpus:
         return self.pairs.selection([(pair, pair + 1) for pair in pairs])
 
-    def start(self, memory: NeighborMemory) -> Any:
-        return self.fast_model.start(memory.memory)
-
-    def step(self, ids: Tensor, state: Any, memory: NeighborMemory) -> StepOutput:
-        output = self.fast_model.step(ids, state, memory.memory)
-        vectors: Tensor = output.vector.values
-        queries = (vectors @ memory.projection).unflatten(0, (len(memory.keys), -1))
-        queries = queries.to(memory.keys.dtype)  # [B, K, r]
-        products = queries @ memory.keys.transpose(1, 2)
-        squares = queries.square().sum(2, keepdim=True) + memory.squares.unsqueeze(1)
-        distances = (squares - 2 * products) / self.vector_size  # [B, K, N]
-        nearest = distances.clamp(min=0).topk(MAX_KEYS, largest=False)
-        relative = (nearest.values / self.options.distance).to(vectors.dtype)
-        closeness = (1 - relative[..., :1]).clamp(min=0)  # 0 if there are no keys
+    def step(self, ids: NDArray[np.int64], state: Any, memory: NeighborMemory) -> StepOutput:
+        output = self.model.step(ids, state, memory.memory)
+        vectors: NDArray[np.float32] = output.vectors.values
+        projected = vectors if memory.projection is None else vectors @ memory.projection
+        queries = projected.astype(np.float64).reshape(len(memory.keys), -1, projected.shape[1])
+        products = queries @ memory.keys.swapaxes(1, 2)
+        squares = np.square(queries).sum(2, keepdims=True) + memory.squares[:, None]
+        distances = ((squares - 2 * products) / vectors.shape[1]).clip(min=0)  # [B, K, N]
+        nearest = np.argpartition(distances, MAX_KEYS - 1, axis=2)[..., :MAX_KEYS]
+        relative = np.take_along_axis(distances, nearest, 2) / self.options.distance
+        smallest = relative.min(2, keepdims=True)
+        closeness = (1 - smallest).clip(min=0)  # 0 if there are no keys
         weight = self.options.weight * closeness  # [B, K, 1]
-        probabilities = torch.where(weight > 0, weight * (-relative / TEMPERATURE).softmax(2), 0)
-        values = memory.values.unsqueeze(1).expand_as(distances).gather(2, nearest.indices)
-        is_same = (values.unsqueeze(3) == values.unsqueeze(2)).to(probabilities.dtype)
-        odds = (is_same @ probabilities.unsqueeze(3)).squeeze(3) / (1 - weight)
-        vector = NeighborVectors(output.vector, values.flatten(0, 1), odds.flatten(0, 1))
-        return replace(output, vector=vector)
+        above = np.where(weight > 0, relative - smallest, np.inf)
+        shares = np.exp(-above / TEMPERATURE)
+        probabilities = weight * shares / np.maximum(shares.sum(2, keepdims=True), 1)
+        values = np.take_along_axis(memory.values[:, None], nearest, 2)
+        is_same = values[..., :, None] == values[..., None, :]
+        odds = (is_same @ probabilities[..., None])[..., 0] / (1 - weight)
+        n_keys = values.shape[2]
+        mixed = NeighborVectors(
+            output.vectors,
+            values.reshape(-1, n_keys),
+            odds.reshape(-1, n_keys),
+            1 - weight.reshape(-1, 1),
+        )
+        return replace(output, vectors=mixed)
 
-    def compute_logits(self, vectors: NeighborVectors) -> Tensor:
+    def log_probs(self, vectors: NeighborVectors) -> NDArray[np.floating[Any]]:
         """Those of the model, but for the words of the nearest keys, which get their share."""
-        logits = self.fast_model.compute_logits(vectors.vectors)
-        shares = log_norm(logits) + vectors.odds.log()
-        words = torch.logaddexp(logits.gather(1, vectors.ids), shares)
-        return logits.scatter_(1, vectors.ids, words)
+        log_probs = self.model.log_probs(vectors.vectors).astype(np.float64)
+        with np.errstate(divide="ignore"):
+            shares = np.log(vectors.odds)
+        words = np.logaddexp(np.take_along_axis(log_probs, vectors.ids, 1), shares)
+        np.put_along_axis(log_probs, vectors.ids, words, 1)
+        return log_probs + np.log(vectors.rest)
+
+    def with_terms(self, terms: Terms, weight: float) -> "NeighborModel | None":
+        model = self.model.with_terms(terms, weight)
+        if model is None:
+            return None
+        other = copy(self)
+        other.model = model
+        return other

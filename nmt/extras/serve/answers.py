@@ -9,21 +9,19 @@ from math import exp
 from typing import Any, NamedTuple
 from unicodedata import east_asian_width
 
-import torch
-from torch.nn import functional
+import numpy as np
 
-from nmt.data.batches import pad_with_eos
 from nmt.decoding.alignment import (
     token_to_word,
     translation_to_dict,
     word_weights,
     written_tokens,
 )
+from nmt.decoding.model import TranslationModel, k_best
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, NmtError
 from nmt.extras.serve.schemas import Run
-from nmt.model.interface import TranslationModel
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import SOS, SPECIALS, UNK
 from nmt.texts.glossary import Glossary
@@ -270,7 +268,6 @@ def target_ids(translator: Translator, tokens: Sequence[str], advice: str) -> li
     return ids
 
 
-@torch.inference_mode()
 def _next_tokens(
     model: TranslationModel, src: Sequence[int], prefix: Sequence[int], n: int
 ) -> list[tuple[int, float]]:
@@ -279,16 +276,14 @@ def _next_tokens(
     Args:
         src, prefix: ids without <sos> and <eos>.
     """
-    padded, src_lengths = pad_with_eos([src])
-    memory = model.encode(padded.to(model.device), src_lengths)
-    state = model.start(memory)
+    memory, state = model.encode([src])
     for index in (SOS, *prefix):
-        output = model.step(torch.tensor([index], device=model.device), state, memory)
+        output = model.step(np.array([index]), state, memory)
         state = output.state
-    log_probs = functional.log_softmax(model.compute_logits(output.vector)[0].float(), dim=0)
-    log_probs[: len(SPECIALS)] = float("-inf")
-    best = log_probs.topk(n)
-    return [*zip(best.indices.tolist(), map(exp, best.values.tolist()), strict=True)]
+    log_probs = model.log_probs(output.vectors).astype(np.float64)
+    log_probs[:, : len(SPECIALS)] = -np.inf
+    ids, best = k_best(log_probs, n)
+    return [*zip(ids[0].tolist(), map(exp, best[0].tolist()), strict=True)]
 
 
 def describe(translation: Translation, translator: Translator) -> dict[str, Any]:

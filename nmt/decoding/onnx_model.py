@@ -1,0 +1,197 @@
+"""A model whose graphs onnxruntime computes, on a CPU and without torch.
+
+nmt/model/graphs.py writes the graphs, and says which tensors they take and give.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.cores import usable_threads
+from nmt.data.padding import pad_with_eos
+from nmt.decoding.model import IdLists, StepOutput, TranslationModel, check_finite
+from nmt.errors import CheckpointError
+from nmt.model.lexicon import Lexicon
+
+# No telemetry; onnxruntime reads it when it is imported.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+import onnxruntime
+
+Array = NDArray[Any]
+# Beside the graphs: the lexicon, and a graph that shows whether 8-bit products are exact.
+LEXICON, CHECK = "lexicon.safetensors", "check.onnx"
+# Rows of the output layer at a time: so the numbers for all words stay in the cache.
+CHUNK_ROWS = 128
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """Tensors by their names in the graphs, of a memory or a state."""
+
+    by_name: Mapping[str, Array]
+
+    def select(self, rows: NDArray[np.int64]) -> "Tensors":
+        """The rows of each of them, in that order."""
+        return Tensors({name: tensor[rows] for name, tensor in self.by_name.items()})
+
+
+@dataclass(frozen=True)
+class State:
+    """The decoder's state. position: the number of steps so far."""
+
+    tensors: Tensors
+    position: int
+
+    def select(self, rows: NDArray[np.int64]) -> "State":
+        """The state of the hypotheses `rows`, in that order."""
+        return State(self.tensors.select(rows), self.position)
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """What the output layer reads for N hypotheses.
+
+    Attributes:
+        values: [N, r]. bias: [N, U], of the lexicon's translations, if there are any.
+        ids: [B, U], of these translations. sentences: [N], the row of `ids` of each hypothesis.
+    """
+
+    values: NDArray[np.float32]
+    bias: Array | None = None
+    ids: Array | None = None
+    sentences: Array | None = None
+
+    def select(self, rows: NDArray[np.int64]) -> "Vectors":
+        """Those of the hypotheses `rows`, in that order."""
+        if self.bias is None or self.sentences is None:
+            return Vectors(self.values[rows])
+        return Vectors(self.values[rows], self.bias[rows], self.ids, self.sentences[rows])
+
+    def inputs(self) -> dict[str, Array]:
+        """By the names of the graph's inputs."""
+        if self.bias is None or self.ids is None:
+            return {"vectors": self.values}
+        return {"vectors": self.values, "bias": self.bias, "bias_ids": self.ids[self.sentences]}
+
+
+class OnnxModel(TranslationModel):
+    """Threads may use one model at the same time.
+
+    Args:
+        files: as `nmt.model.graphs` makes them: three graphs, and perhaps a lexicon.
+        threads: as in `TranslationModel`; default: as many as this process may use.
+
+    Raises:
+        CheckpointError: a graph cannot be loaded.
+    """
+
+    def __init__(
+        self,
+        files: Mapping[str, bytes],
+        threads: int | None = None,
+    ) -> None:
+        self.encoder, self.decoder, self.output = (
+            _Graph(name, files[name]) for name in ("encoder.onnx", "step.onnx", "output.onnx")
+        )
+        self.threads = threads or usable_threads()
+        if LEXICON in files:
+            self.lexicon = Lexicon.of_bytes(files[LEXICON])
+
+    def encode(self, sources: IdLists) -> tuple[Tensors, State]:
+        src, src_lengths = pad_with_eos(sources)
+        memory, state = dict[str, Array](), dict[str, Array]()
+        for name, tensor in self.encoder.run({"src": src, "src_lengths": src_lengths}).items():
+            (state if name.startswith("state.") else memory)[name] = tensor
+        lexicon = self.terms or self.lexicon
+        if lexicon is not None:
+            memory["translation_ids"], memory["memory.translations"] = lexicon.look_up(sources)
+        return Tensors(memory), State(Tensors(state), 0)
+
+    def step(self, ids: NDArray[np.int64], state: State, memory: Tensors) -> StepOutput:
+        given = {**memory.by_name, **state.tensors.by_name}
+        given |= {"ids": ids, "position": np.array(state.position)}
+        tensors = self.decoder.run(given)
+        after = {
+            f"state.{name.removeprefix('next.')}": tensor
+            for name, tensor in tensors.items()
+            if name.startswith("next.")
+        }
+        vectors = Vectors(tensors["vectors"])
+        if (bias := tensors.get("bias")) is not None:
+            all_ids = memory.by_name["translation_ids"]
+            sentences = np.repeat(np.arange(len(all_ids)), len(ids) // len(all_ids))
+            vectors = Vectors(tensors["vectors"], bias, all_ids, sentences)
+        return StepOutput(vectors, tensors["attention"], State(Tensors(after), state.position + 1))
+
+    def log_probs(self, vectors: Vectors) -> NDArray[np.floating[Any]]:
+        log_probs = self.output.run(vectors.inputs() | {"k": np.array(1)}, ["log_probs"])
+        check_finite(log_probs["log_probs"])
+        return log_probs["log_probs"]
+
+    def best(self, vectors: Vectors, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        inputs, parts = vectors.inputs(), list[dict[str, Array]]()
+        names = ["best_ids", "best"]
+        limit = {"k": np.array(min(k, self.output.n_words))}
+        for start in range(0, len(vectors.values), CHUNK_ROWS):
+            chunk = {name: array[start : start + CHUNK_ROWS] for name, array in inputs.items()}
+            parts.append(self.output.run(chunk | limit, names))
+        ids, log_probs = (np.concatenate([part[name] for part in parts]) for name in names)
+        check_finite(log_probs)
+        return ids, log_probs
+
+
+class _Graph:
+    """A session of onnxruntime.
+
+    Attributes:
+        n_words: V, of the graph of the output layer.
+    """
+
+    def __init__(self, name: str, content: bytes) -> None:
+        self.name = name
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1  # batches run in threads of their own
+        options.log_severity_level = 4  # errors are raised
+        try:
+            self.session = onnxruntime.InferenceSession(
+                content,
+                options,
+                providers=["CPUExecutionProvider"],
+                enable_fallback=False,  # it would print to stdout
+            )
+        except Exception as error:  # noqa: BLE001 # the errors of onnxruntime have no other base class
+            raise CheckpointError(f"{name}: cannot be loaded ({_first_line(error)})") from None
+        self.inputs = [each.name for each in self.session.get_inputs()]
+        self.outputs = [each.name for each in self.session.get_outputs()]
+        shape = self.session.get_outputs()[0].shape
+        self.n_words = shape[-1] if shape else 0
+
+    def run(self, tensors: Mapping[str, Array], names: list[str] | None = None) -> dict[str, Array]:
+        """The outputs by name, or some of them. Tensors that the graph does not take are ignored.
+
+        Raises:
+            MemoryError: they need more memory than there is.
+        """
+        given = {name: tensors[name] for name in self.inputs}
+        try:
+            values: Any = self.session.run(names, given)
+        except Exception as error:
+            if "alloc" in str(error).lower():
+                raise MemoryError(_first_line(error)) from None
+            raise
+        return dict(zip(names or self.outputs, values, strict=True))
+
+
+def computes_exactly(check: bytes) -> bool:
+    """Whether products of 8-bit integers are exact on this processor: `check_graph` of
+    nmt/model/int8.py shows it.
+    """
+    return not _Graph(CHECK, check).run({})["error"]
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0][:300]
