@@ -10,10 +10,10 @@ per second, with <eos> and without padding, for each precision of nmt. SYSTEM is
 `opennmt`. All see the same tokens and vocabularies.
 
 `decode` needs a trained run and prints sentences per second and BLEU: for exact search, for 8-bit
-integers, with a shortlist and with similar pairs if `nmt lexicon` and `nmt neighbors` have written
-them into the run, and for a Transformer in CTranslate2. The time is that from raw text to raw text,
-without loading; each distinct sentence is translated once. `transformer` trains the Transformer of
-FOLDER with OpenNMT-py, on the data of the run; no other task trains it.
+integers, with similar pairs if `nmt neighbors` has written them into the run, and for a Transformer
+in CTranslate2. The time is that from raw text to raw text, without loading; each distinct sentence
+is translated once. `transformer` trains the Transformer of FOLDER with OpenNMT-py, on the data of
+the run; no other task trains it.
 
 `start` prints the seconds that whole commands take, from their start to their end.
 
@@ -273,14 +273,11 @@ def decode(options: Any, folder: Path) -> None:
     if last := Checkpoints(run_folder).find("last"):  # of a shared run, there is none
         progress = read_progress(last)
         print(f"nmt: {progress.step:,} updates in {progress.seconds / 60:.1f} minutes.")
-    int8, short = "decoding.precision=int8", "decoding.shortlist=50"
+    int8 = "decoding.precision=int8"
     variants: dict[str, tuple[Path | None, list[str]]] = {
         "nmt": (None, []),
         "nmt int8": (None, [int8]),
     }
-    if (run_folder / "lexicon.tsv").exists():
-        variants["nmt shortlist"] = None, [short]
-        variants["nmt int8 shortlist"] = None, [int8, short]
     if (run_folder / "neighbors.tsv").exists():
         for pairs in (16, 64):
             key = f"decoding.neighbors.pairs={pairs}"

@@ -67,10 +67,10 @@ COMMANDS = {
     "translate -o": "translate --run run --file input.txt -o output.txt --device cpu",
     "evaluate": "evaluate run --split test --device cpu",
     "average": "runs average run --kept last",
-    "lexicon": "lexicon run",
+    "neighbors": "neighbors run",
 }
 FOLDERS = ("prepared", "run", "half")  # that must stay intact
-FILES = ("output.txt", "run/lexicon.tsv")  # that must have their old or their new content
+FILES = ("output.txt", "run/neighbors.tsv")  # that must have their old or their new content
 Files = dict[str, str]  # with a hash of what is equal in all undisturbed calls
 
 
@@ -197,7 +197,7 @@ class Campaign:
         (self.template / "input.txt").write_text("The dog sleeps.\nShe reads a book.\n", "utf-8")
         (self.template / "output.txt").write_text("an old translation\n", "utf-8")
         half = f"{TRAIN} half --set training.max_steps=2"
-        for words in ("prepare -c toy.yaml", f"{TRAIN} run", half, "lexicon run --pairs 50"):
+        for words in ("prepare -c toy.yaml", f"{TRAIN} run", half, "neighbors run"):
             run_well(words, self.template)
 
     def start(self, command: str) -> Files:

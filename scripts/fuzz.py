@@ -47,7 +47,7 @@ from nmt.config.schema import CleaningConfig, SourceConfig
 from nmt.config.yaml_text import dump
 from nmt.data import corpus, formats, reading
 from nmt.errors import NmtError
-from nmt.extras.lexicon.lexicon import load_lexicon
+from nmt.extras.neighbors.model import load_pairs
 from nmt.extras.runs import check, inspect
 from nmt.run import checkpoint
 from nmt.run.folder import build_model
@@ -181,7 +181,7 @@ KINDS: dict[str, tuple[str, Callable[[Inputs, Path], object], str | Sequence[byt
     "weights": (f"model{TENSORS}", Inputs.weights, f"{CHECKPOINT}/model{TENSORS}"),
     "optimizer": (f"optimizer{TENSORS}", Inputs.optimizer, f"{CHECKPOINT}/optimizer{TENSORS}"),
     "records of a run": ("record", Inputs.shown, "records"),
-    "lexicon": ("lexicon.tsv", lambda _, path: load_lexicon(path), "run/lexicon.tsv"),
+    "similar pairs": ("x.tsv", lambda _, path: load_pairs(path), "run/neighbors.tsv"),
     "encoded data": ("train.src.npy", Inputs.array, "prepared/train.src.npy"),
     "bundle": ("x.nmt", Inputs.bundle, "run.nmt"),
 }

@@ -45,7 +45,7 @@ PARTS = {
     "Reading and preparing data": "text/*.py data/*.py files.py lines.py extras/formats/*.py",
     "Training": "training/*.py model/*.py device.py extras/tensorboard/*.py",
     "Runs and checkpoints": "run/*.py extras/runs/*.py extras/share/*.py",
-    "Translating": "decoding/*.py extras/lexicon/*.py extras/neighbors/*.py extras/ranking/*.py "
+    "Translating": "decoding/*.py extras/neighbors/*.py extras/ranking/*.py "
     "extras/corpus/*.py extras/export/*.py",
     "Evaluating": "evaluation/*.py report/*.py extras/analysis/*.py",
     "The web page and the API": "extras/serve/*.py",

@@ -270,7 +270,7 @@ def test_a_full_disk(trained: Path, words: str, unbuffered: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["train -c small.yaml", "translate Katze", "evaluate", "runs average", "lexicon"]
+    "words", ["train -c small.yaml", "translate Katze", "evaluate", "runs average", "neighbors"]
 )
 def test_nearly_no_memory(
     nmt: Run, inside: Path, monkeypatch: pytest.MonkeyPatch, words: str

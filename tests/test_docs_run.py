@@ -31,9 +31,7 @@ RUNS = (
 )
 OPPOSITE_RUNS = "tatoeba-de-en multi30k-more/students/forward-1 ../../back/runs/back"
 # The tests run these, but not the commands that train or download.
-RUNNABLE = (
-    r"nmt (?:adapt|translate|analyze|evaluate|export|lexicon|neighbors|runs|share bundle|init) "
-)
+RUNNABLE = r"nmt (?:adapt|translate|analyze|evaluate|export|neighbors|runs|share bundle|init) "
 # The Python page has a prefix "Wo".
 PAIRS = [(src, tgt.replace("Ja", "Wo")) for src, tgt in toy.sentence_pairs()]
 SIZES = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 8}}

@@ -530,7 +530,8 @@ RUN = [
     ),
     case("runs: is a folder, not a file", "--file", "runs"),
     case(
-        "shortlist: 5 needs the lexicon of the run; `nmt lexicon runs/toy`",
+        "decoding.shortlist: left nmt after 0.2, and is now always 0; remove it, or set "
+        "decoding.precision=int8 in its place, which is faster\n",
         "--set",
         "decoding.shortlist=5",
         "Hi.",

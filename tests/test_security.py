@@ -255,7 +255,6 @@ def test_no_command_runs_code_from_data_nor_does_more_than_it_should(tmp_path: P
         ("write", [*train, "--set", "training.max_steps=2"]),
         ("write", [*train, "--resume"]),
         ("write", ["runs", "average", "runs/toy", "--kept", "last"]),
-        ("write", ["lexicon", "runs/toy", "--pairs", "20"]),
         ("write", ["neighbors", "runs/toy"]),
         ("write", ["adapt", "runs/toy", "--with", "memory.tsv", "--max-loss", "100", "-q"]),
         ("", ["translate", "--run", "runs/toy", "--memory", "memory.tsv", SENTENCE]),

@@ -40,13 +40,17 @@ RETIRED: Mapping[str, tuple[Any, ...]] = {
     "training.subword_sampling.src": (0,),
     "training.subword_sampling.tgt": (0,),
     "decoding.lexicon": (True, False),
+    "decoding.shortlist": (0,),
 }
 # The last version that had a key; of all others, it is 0.1.
 LAST_VERSIONS = {
     "decoding.lexicon": "0.2",
+    "decoding.shortlist": "0.2",
     "model.src_vectors": "0.2",
     "model.tgt_vectors": "0.2",
 }
+# What to do in place of using the last version that had the key.
+ADVICE = {"decoding.shortlist": "set decoding.precision=int8 in its place, which is faster"}
 
 
 def load_config(source: Path | Config, overrides: Sequence[str] = ()) -> Config:
@@ -156,9 +160,10 @@ def _take_retired(values: dict[str, Any]) -> list[Problem]:
             del sections[-2][parents[-1]]
         if off and value not in off:
             version = LAST_VERSIONS.get(key, "0.1")
+            advice = ADVICE.get(key, f"use nmt {version} for this run")
             text = (
                 f"left nmt after {version}, and is now always {json.dumps(off[0])}; remove it, or "
-                f"use nmt {version} for this run"
+                f"{advice}"
             )
             problems.append(Problem((key,), text))
     return problems

@@ -38,7 +38,6 @@ CONCENTRATION = 0.01  # of the Dirichlet prior of p(. | s): a small value favors
 FIRST_TENSION, MIN_TENSION, MAX_TENSION = 4.0, 0.1, 14.0
 TENSION_STEPS, TENSION_RATE = 8, 20.0  # gradient ascent on lambda, after the first iteration
 MIN_PROBABILITY = 0.001  # of a translation
-MIN_AGREEMENT = 0.25  # of a link: the product of two posteriors of 1/2
 MAX_CELLS = 1 << 20  # of a block
 MAX_RANGES = 256  # 262,144 pairs; with 17 tokens a side, aligning them takes 2 GB and 75 s
 PRIOR = 10.0  # links that the translations of a trained lexicon count as
@@ -56,19 +55,14 @@ class WordAligner:
 
     Args:
         src_size, tgt_size: of the vocabularies.
-        pairs: indices of the sentence pairs to align; default: all.
 
     Attributes:
         src, tgt: [P], the ids of all pairs of words that occur in the same sentence pair, sorted by
             source id, then by target id.
     """
 
-    def __init__(
-        self, corpus: Corpus, src_size: int, tgt_size: int, pairs: Indices | None = None
-    ) -> None:
-        keys, self._blocks = _number_cells(
-            corpus, np.arange(len(corpus)) if pairs is None else pairs, tgt_size
-        )
+    def __init__(self, corpus: Corpus, src_size: int, tgt_size: int) -> None:
+        keys, self._blocks = _number_cells(corpus, tgt_size)
         self.src, self.tgt = np.divmod(keys, tgt_size)
         self._src_size = src_size
         self._directions = _Direction(self.src, tgt_size), _Direction(self.tgt, src_size)
@@ -82,9 +76,12 @@ class WordAligner:
 
     def counts(self) -> Floats:
         """[P], expected links of each pair of words, on which both directions agree."""
-        counts = np.zeros(len(self.src))
-        for cells, agreement in self._agreements():
-            np.add.at(counts, cells.ravel(), agreement.ravel())
+        counts, (forward, backward) = np.zeros(len(self.src)), self._directions
+        for cells in self._blocks:
+            sources = forward.posteriors(cells)[:, :, 1:]
+            targets = backward.posteriors(cells.transpose(0, 2, 1))[:, :, 1:]
+            agreement = sources * targets.transpose(0, 2, 1)  # [N, m, n]
+            np.add.at(counts, cells[:, 1:, 1:].ravel(), agreement.ravel())
         return counts
 
     def translations(self, size: int) -> tuple[Indices, Floats, Floats]:
@@ -107,24 +104,6 @@ class WordAligner:
         for part, values in ((ids, self.tgt), (best, probabilities)):
             part[self.src[kept], rank] = values[kept]
         return ids, best, totals
-
-    def links(self) -> Iterator[tuple[Indices, Indices]]:
-        """The links on which both directions agree with at least even odds, in blocks: the ids of
-        the source and the target words.
-        """
-        for cells, agreement in self._agreements():
-            linked = cells[agreement > MIN_AGREEMENT]
-            yield self.src[linked], self.tgt[linked]
-
-    def _agreements(self) -> Iterator[tuple[Cells, Floats]]:
-        """For each block its cells without the empty words, and the product of the posteriors of
-        both directions: [N, m, n] each.
-        """
-        forward, backward = self._directions
-        for cells in self._blocks:
-            sources = forward.posteriors(cells)[:, :, 1:]
-            targets = backward.posteriors(cells.transpose(0, 2, 1))[:, :, 1:]
-            yield cells[:, 1:, 1:], sources * targets.transpose(0, 2, 1)
 
 
 class _Direction:
@@ -181,12 +160,12 @@ class _Direction:
             self._tension = min(max(self._tension + step, MIN_TENSION), MAX_TENSION)
 
 
-def _number_cells(corpus: Corpus, chosen: Indices, tgt_size: int) -> tuple[Indices, list[Cells]]:
+def _number_cells(corpus: Corpus, tgt_size: int) -> tuple[Indices, list[Cells]]:
     """The keys src * tgt_size + tgt of all pairs of words, ascending, and the blocks; pairs with an
     empty sentence are left out.
     """
     groups: list[tuple[Indices, Cells]] = []  # the keys of a block, the index of each cell in them
-    for pairs in _equal_lengths(corpus, chosen):
+    for pairs in _equal_lengths(corpus):
         src, tgt = (
             np.pad(side.rows(pairs), ((0, 0), (1, 0)), constant_values=EMPTY_WORD)
             for side in (corpus.src, corpus.tgt)
@@ -198,12 +177,10 @@ def _number_cells(corpus: Corpus, chosen: Indices, tgt_size: int) -> tuple[Indic
     return keys, [np.searchsorted(keys, unique).astype(np.int32)[cells] for unique, cells in groups]
 
 
-def _equal_lengths(corpus: Corpus, chosen: Indices) -> Iterator[Indices]:
-    """The chosen sentence pairs, in groups of equal lengths of at most `MAX_CELLS` cells (or of one
-    pair).
-    """
+def _equal_lengths(corpus: Corpus) -> Iterator[Indices]:
+    """Sentence pairs in groups of equal lengths, of at most `MAX_CELLS` cells or of one pair."""
     lengths = np.stack([corpus.tgt.lengths, corpus.src.lengths])
-    order = chosen[np.lexsort(lengths[:, chosen])]
+    order = np.lexsort(lengths)
     order = order[lengths[:, order].all(0)]
     for group in np.split(order, np.flatnonzero(np.diff(lengths[:, order]).any(0)) + 1):
         if len(group):

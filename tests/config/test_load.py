@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config.load import (
+    ADVICE,
     LAST_VERSIONS,
     RETIRED,
     config_from_dict,
@@ -211,7 +212,8 @@ def test_what_is_on_is_named(key: str) -> None:
     last = LAST_VERSIONS.get(key, "0.1")
     (problem,) = problems_of(values_of(key, 5))
     assert problem.startswith(f"{key}: left nmt after {last}, and is now always ")
-    assert problem.endswith(f"; remove it, or use nmt {last} for this run")
+    advice = ADVICE.get(key, f"use nmt {last} for this run")
+    assert problem.endswith(f"; remove it, or {advice}")
 
 
 # The problems of wrong configurations, in words

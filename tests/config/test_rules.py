@@ -369,11 +369,6 @@ DECODING = [
         "decoding.mbr.samples, decoding.mbr.candidates: candidates beam are as many as "
         "decoding.beam; set that, or candidates to sampling",
     ),
-    (
-        {"shortlist": 20, "neighbors": {"pairs": 8}},
-        "decoding.shortlist, decoding.neighbors.pairs: neighbors may need any word; set one of "
-        "them to 0",
-    ),
 ]
 CASES: list[tuple[Values, str]] = [
     *(({"data": data}, problem) for data, problem in DATA),
@@ -427,11 +422,6 @@ CASES: list[tuple[Values, str]] = [
         {"model": {"attention": {"score": "none"}}, "decoding": {"coverage_penalty": 1}},
         "decoding.coverage_penalty, model.attention.score: the coverage penalty needs attention, "
         "but the score is none",
-    ),
-    (
-        {"model": {"output": "adaptive"}, "decoding": {"shortlist": 10}},
-        "decoding.shortlist, model.output: adaptive already computes only the words that it "
-        "needs; set shortlist to 0",
     ),
 ]
 

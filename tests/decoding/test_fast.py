@@ -125,14 +125,14 @@ def test_the_product_is_that_of_the_layer(
     linear, inputs = nn.Linear(64, size), torch.randn(rows, 64)
     with torch.inference_mode():
         expected = inputs.double() @ linear.weight.double().t() + linear.bias.double()
-        outputs = PackedLinear.of(linear)(inputs)
-        assert PackedLinear.of(linear)(inputs.view(1, rows, 64)).shape == (1, rows, size)
+        outputs = PackedLinear(linear)(inputs)
+        assert PackedLinear(linear)(inputs.view(1, rows, 64)).shape == (1, rows, size)
     np.testing.assert_allclose(outputs, expected, atol=1e-5)
 
 
 def test_other_precisions_are_not_packed() -> None:
     linear, inputs = nn.Linear(6, 7).double(), torch.randn(3, 6, dtype=torch.double)
-    assert torch.equal(PackedLinear.of(linear)(inputs), linear(inputs))
+    assert torch.equal(PackedLinear(linear)(inputs), linear(inputs))
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_without_working_operators_products_are_ordinary(
 ) -> None:
     monkeypatch.setattr(fast, name, broken)
     linear, inputs = nn.Linear(16, 30), torch.randn(5, 16)
-    layer = PackedLinear.of(linear)
+    layer = PackedLinear(linear)
     assert layer.packed is None
     assert torch.equal(layer(inputs), linear(inputs))
 
@@ -202,20 +202,10 @@ def test_a_product_is_that_of_rounded_factors(bias: bool) -> None:
     exact += linear.bias.detach().numpy() if bias else 0
     with torch.inference_mode():
         np.testing.assert_allclose(
-            Int8Linear.of(linear)(inputs),
+            Int8Linear(linear)(inputs),
             exact,
             atol=step * np.abs(rows * scales[:, None]).sum(1).max() / 2,
         )
-
-
-def test_selected_outputs_are_the_same() -> None:
-    torch.manual_seed(1)
-    linear, inputs, ids = (
-        Int8Linear.of(nn.Linear(16, 30)),
-        torch.randn(5, 16),
-        torch.tensor([0, 7, 29, 8]),
-    )
-    assert torch.equal(linear.select(ids)(inputs), linear(inputs)[:, ids])
 
 
 @pytest.mark.parametrize("sections", SECTIONS, ids=str)

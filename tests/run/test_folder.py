@@ -50,10 +50,10 @@ def test_a_run_without_its_manifest_says_so(nmt: Run, folder: Path, run: Path, d
     nmt.refuses(text, "train", "-c", run / "config.yaml", "-o", run, "--resume")
     if damage == "gone":
         nmt.refuses(text, "evaluate", run)
-        nmt.refuses(text, "lexicon", run)
+        nmt.refuses(text, "neighbors", run)
         assert nmt("translate", "--run", run, "The dog sees the tree.").status == 0
         shutil.copy(folder / "prepared" / "manifest.json", manifest)
-        assert nmt("lexicon", run, "--pairs", 5).status == 0
+        assert nmt("neighbors", run).status == 0
 
 
 def test_a_run_of_another_tokenizer_version_warns(nmt: Run, run: Path) -> None:
@@ -159,7 +159,7 @@ def test_no_initial_weights_are_drawn_for_a_model_that_is_loaded(run: Path) -> N
         assert tensor.equal(expected), name
 
 
-@pytest.mark.parametrize("name", ["src.vocab.txt", "lexicon.tsv", "checkpoints"])
+@pytest.mark.parametrize("name", ["src.vocab.txt", "neighbors.tsv", "checkpoints"])
 def test_a_run_that_is_replaced_while_it_is_loaded(
     nmt: Run, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -170,9 +170,7 @@ def test_a_run_that_is_replaced_while_it_is_loaded(
 
     def load_and_replace(checkpoint: Path, model: Seq2Seq) -> None:
         load_weights(checkpoint, model)
-        content = (
-            changed.read_bytes() if changed.exists() else b"source\ttarget\tprobability\tcount\n"
-        )
+        content = changed.read_bytes() if changed.exists() else b"source\ttarget\n"
         with replacing(changed) as new:
             new.write_bytes(content)
 
@@ -181,7 +179,7 @@ def test_a_run_that_is_replaced_while_it_is_loaded(
         text = f"nmt: {changed}: was changed while the run was loaded; repeat the command\n"
         nmt.refuses(text, *words)
         monkeypatch.undo()
-        changed.unlink() if name == "lexicon.tsv" else None
+        changed.unlink() if name == "neighbors.tsv" else None
     assert not (tmp_path / "new").exists()
     assert nmt("translate", "--run", run, "A dog.").status == 0
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from nmt.config.schema import DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.decoding.alignment import align
@@ -79,11 +80,10 @@ def translator() -> Translator:
 
 @pytest.fixture
 def unbiased(translator: Translator) -> Translator:
-    """Its model is wrapped, so that terms can only take the place of words."""
-    wrapped = replace_submodules(translator.model)
-    words = torch.arange(len(translator.tgt_vocabulary))
-    wrapped.choose_words = lambda sources, prefixes: (translator.model, words)
-    return with_model(translator, wrapped)
+    """Its lexical bias has another class, so that terms can only take the place of words."""
+    bias, other = translator.model.get_submodule("lexical_bias"), nn.Module()
+    vars(other).update(look_up=bias.look_up, forward=bias.forward)
+    return with_model(translator, replace_submodules(translator.model, lexical_bias=other))
 
 
 def texts_of(results: Sequence[Sequence[Translation]]) -> list[str]:

@@ -181,7 +181,7 @@ def make_task(
         ConfigError: a decoding option is invalid or not for this command.
     """
     run, _ = member
-    lexicon, runs = run / "lexicon.tsv", describe([member])
+    runs = describe([member])
     decoding = load_run_config(run, overrides).decoding.model_dump(mode="json")
     for section, key, value in (("neighbors", "pairs", "0"), ("rerank", "run", "null")):
         if decoding.pop(section, {}).get(key):
@@ -189,12 +189,11 @@ def make_task(
             raise ConfigError(f"{name} is not for `nmt augment`; add --set {name}={value}")
     facts = {
         "runs": runs,
-        "lexicon_sha256": sha256_of(lexicon) if lexicon.exists() else None,
         "decoding": decoding,
         "text": None if text is None else {"path": str(text), "sha256": sha256_of(text)},
     }
     texts, dropped = selected
-    hashed = ([each["sha256"] for each in runs], facts["lexicon_sha256"], decoding, texts)
+    hashed = ([each["sha256"] for each in runs], decoding, texts)
     key = hashlib.sha256(json.dumps(hashed).encode()).hexdigest()[:12]
     return Task(
         origin, member, texts, dropped.copy(), folder / f"{run.resolve().name}-{key}", facts

@@ -26,7 +26,6 @@ NOT_EXPORTED = {  # key of decoding -> its only value
     "method": "beam",
     "coverage_penalty": 0.0,
     "no_repeat_ngram": None,
-    "shortlist": 0,
     "neighbors.pairs": 0,
     "rerank.run": None,
 }

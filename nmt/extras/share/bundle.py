@@ -43,7 +43,6 @@ RUN_FILES = (
     MANIFEST,
     CHECKSUMS_FILE,
     *(f"{side}.{ending}" for side in SIDES for ending in ("vocab.txt", "spm.model")),
-    "lexicon.tsv",
     "confidence.json",
     PROVENANCE_FILE,
     f"{EVALUATION_FOLDER}/{HISTORY_FILE}",
@@ -51,6 +50,7 @@ RUN_FILES = (
 )
 NEIGHBORS_FILE = "neighbors.tsv"  # see `uses_neighbors`
 KEYS_FILE = "neighbors.safetensors"  # made of it, where it is stored
+LEXICON_FILE = "lexicon.tsv"  # bundles of nmt 0.2 may have it; nothing reads it
 BEST_FILE = "checkpoints/best.json"
 CHECKPOINT_FILES = (MODEL_FILE, CHECKSUMS_FILE)
 CHECKPOINT_FILE = re.compile(
@@ -199,11 +199,12 @@ def _check_members(archive: zipfile.ZipFile, size: int) -> None:
     Raises:
         BadZipFile: as above.
     """
+    known = INFO_FILE, BEST_FILE, NEIGHBORS_FILE, KEYS_FILE, LEXICON_FILE, *RUN_FILES
     names = archive.namelist()
     for member in archive.infolist():
         name = member.filename
-        is_known = name in (INFO_FILE, BEST_FILE, NEIGHBORS_FILE, KEYS_FILE, *RUN_FILES)
-        if not (is_known or CHECKPOINT_FILE.fullmatch(name)) or names.count(name) > 1:
+        is_known = name in known or CHECKPOINT_FILE.fullmatch(name)
+        if not is_known or names.count(name) > 1:
             raise zipfile.BadZipFile(f"{name!r} has no place in it")
         if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
             raise zipfile.BadZipFile(f"{name} is a link, not a file")

@@ -28,6 +28,7 @@ from nmt.errors import CheckpointError, ConfigError, DataError, NmtError, in_one
 from nmt.extras.share.bundle import (
     BEST_FILE,
     INFO_FILE,
+    LEXICON_FILE,
     NEIGHBORS_FILE,
     RUN_FILES,
     check_info,
@@ -125,7 +126,7 @@ def push_command(
                 folder_path=folder,
                 commit_message=f"nmt share push: {checkpoint.name}",
                 parent_commit=info.sha,
-                delete_patterns=list(RUN_FILES),
+                delete_patterns=[*RUN_FILES, LEXICON_FILE],
             )
     print(f"{commit.commit_url}: {path}, {checkpoint.name}")
 

@@ -82,7 +82,6 @@ def test_a_bundle(nmt: Run, run: Path, tmp_path: Path) -> None:
         ("method", "sampling", "beam"),
         ("no_repeat_ngram", 3, "null"),
         ("coverage_penalty", 0.2, 0.0),
-        ("shortlist", 20, 0),
         ("neighbors.pairs", 8, 0),
         ("rerank.run", "de-en", "null"),
     ],

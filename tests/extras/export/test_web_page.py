@@ -79,8 +79,9 @@ def test_a_folder_and_a_file(nmt: Run, run: Path, tmp_path: Path) -> None:
         (["--weights", "int8"], "--weights is for --web"),
         (["{run}", "-o", "{new}"], "2 runs: only --web takes several"),
         (
-            ["--web", "{new}", "--set", "decoding.shortlist=20"],
-            "decoding.shortlist: 20 cannot be exported; add --set decoding.shortlist=0",
+            ["--web", "{new}", "--set", "decoding.no_repeat_ngram=3"],
+            "decoding.no_repeat_ngram: 3 cannot be exported; add --set "
+            "decoding.no_repeat_ngram=null",
         ),
     ],
 )

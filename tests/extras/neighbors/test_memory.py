@@ -183,8 +183,3 @@ def test_files_and_options_that_do_not_fit(folder: Path, tmp_path: Path, nmt: Ru
     nmt.refuses("a.tsv: no such file", *command, "A dog.")
     toy.write_table(tmp_path / "a.tsv", toy.sentence_pairs())
     nmt.refuses("--score does not search; remove --memory", *command, "--score", "a", status=2)
-    text = (
-        "shortlist=5: decoding.shortlist, decoding.neighbors.pairs: neighbors may need any word; "
-        "set one of them to 0\n"
-    )
-    nmt.refuses(text, *command, "--set", "decoding.shortlist=5", "A dog.")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import nmt as package
 from tests.conftest import Run
@@ -48,6 +49,23 @@ def test_check_reads_a_bundle(nmt: Run, bundle: Path) -> None:
     assert result.err == "nmt: damaged: checkpoint step-00000060\n"
     damaged = f"damaged  {bundle}/{WEIGHTS}: damaged, its content has changed since nmt wrote it;"
     assert damaged in result.out
+
+
+def test_the_lexicon_of_an_older_version_is_left_alone(
+    nmt: Run, trained: Path, bundle: Path, tmp_path: Path
+) -> None:
+    expected, new = nmt("translate", "--run", bundle, *SENTENCES).out, bundle.read_bytes()
+    config = yaml.safe_load((trained / "config.yaml").read_text())
+    config["decoding"]["shortlist"] = 0
+    rewrite(bundle, "config.yaml", yaml.safe_dump(config).encode())
+    rewrite(bundle, "lexicon.tsv", b"source\ttarget\tprobability\tcount\ndog\tHund\t1.0000\t7\n")
+    assert nmt("translate", "--run", bundle, *SENTENCES).out == expected
+    run = shutil.copytree(trained, tmp_path / "run")
+    (run / "lexicon.tsv").write_text("nonsense\n")
+    assert nmt("share", "bundle", run, "-o", tmp_path / "again.nmt").status == 0
+    assert (tmp_path / "again.nmt").read_bytes() == new
+    assert nmt("export", run, "-o", tmp_path / "exported").status == 0
+    assert "lexicon" not in nmt.prints("runs", "check", run)
 
 
 def rewrite(bundle: Path, name: str, content: bytes, **values: Any) -> None:
@@ -119,23 +137,23 @@ def test_damaged_files(nmt: Run, bundle: Path) -> None:
         ),
         ("src.vocab.txt", b"dog\n", {}, "src.vocab.txt, line 1: expected a token, a tab and its"),
         (WEIGHTS, b"dog\n", {}, f"toy.nmt/{WEIGHTS}: cannot be loaded"),
-        ("lexicon.tsv", bytes(10**8), {}, "it would unpack to 100."),
-        ("lexicon.tsv", b"dog", {"file_size": 10**15}, "it would unpack to 1,000,000,0"),
-        ("lexicon.tsv", bytes(10**6), {"file_size": 100}, "Bad CRC-32 for file 'lexicon.tsv'"),
-        ("lexicon.tsv", b"dog", {"file_size": 1000}, "has another size than it declares"),
-        ("lexicon.tsv", b"dog", {"compress_size": 1}, "no bundle, or damaged ("),
+        ("neighbors.tsv", bytes(10**8), {}, "it would unpack to 100."),
+        ("neighbors.tsv", b"dog", {"file_size": 10**15}, "it would unpack to 1,000,000,0"),
+        ("neighbors.tsv", bytes(10**6), {"file_size": 100}, "Bad CRC-32 for file 'neighbors.tsv'"),
+        ("neighbors.tsv", b"dog", {"file_size": 1000}, "has another size than it declares"),
+        ("neighbors.tsv", b"dog", {"compress_size": 1}, "no bundle, or damaged ("),
         (
-            "lexicon.tsv",
+            "neighbors.tsv",
             b"/etc/hostname",
             {"external_attr": (stat.S_IFLNK | 0o777) << 16},
-            "lexicon.tsv is a link, not a file",
+            "neighbors.tsv is a link, not a file",
         ),
-        ("lexicon.tsv", b"dog", {"flag_bits": 1}, "is encrypted, or compressed in another way"),
+        ("neighbors.tsv", b"dog", {"flag_bits": 1}, "is encrypted, or compressed in another way"),
         (
-            "lexicon.tsv",
+            "neighbors.tsv",
             b"dog",
             {"compress_type": zipfile.ZIP_LZMA},
-            "lexicon.tsv is encrypted, or compressed in another way",
+            "neighbors.tsv is encrypted, or compressed in another way",
         ),
     ],
 )
@@ -190,7 +208,7 @@ def test_an_unpacked_bundle_is_a_run_that_cannot_resume(
     with zipfile.ZipFile(bundle) as archive:
         archive.extractall(run)
     names = {path.name for path in run.rglob("*")}
-    assert {"config.yaml", "lexicon.tsv", "model.safetensors", "tgt.vocab.txt"} <= names
+    assert {"config.yaml", "history.jsonl", "model.safetensors", "tgt.vocab.txt"} <= names
     assert not any("optimizer" in name or "journal" in name for name in names)
     result = nmt("runs", "check", run)
     assert (result.status, "damaged" in result.out) == (0, False)

@@ -84,7 +84,6 @@ def test_what_is_pushed(pushed: Repository, trained: Path) -> None:
         "bundle.json",
         "config.yaml",
         "evaluation/history.jsonl",
-        "lexicon.tsv",
         "manifest.json",
         "model.safetensors",
         "provenance.json",
@@ -130,17 +129,18 @@ def test_a_second_push_replaces_the_files(
     nmt: Run, pushed: Repository, trained: Path, tmp_path: Path
 ) -> None:
     run = shutil.copytree(trained, tmp_path / "changed")
-    (run / "lexicon.tsv").unlink()
+    (run / "evaluation/history.jsonl").unlink()
     (run / "README.md").write_text("---\nlanguage: [en, de]\n---\nMy card.\n")
     text = "its README.md is the card; write the license there"
     nmt.refuses(text, "share", "push", run, "me/toy", "--license", "mit")
     assert nmt("share", "push", run, "me/toy").status == 0
-    assert "lexicon.tsv" not in pushed.files
+    assert "evaluation/history.jsonl" not in pushed.files
     assert pushed.files["README.md"].endswith(b"My card.\n")
     first, last = pushed.commits[1][0], pushed.commits[-1][0]
     for name, folder in ((f"me/toy@{first}", "old"), ("me/toy", "new")):
         assert nmt("share", "pull", name, "-o", folder).status == 0
-    assert (Path("old/lexicon.tsv").exists(), Path("new/lexicon.tsv").exists()) == (True, False)
+    exist = [Path(name, "evaluation/history.jsonl").exists() for name in ("old", "new")]
+    assert exist == [True, False]
     assert read_json(Path("new/bundle.json"))["revision"] == last
 
 
