@@ -35,7 +35,7 @@ class OnDevice:
     @property
     def values(self) -> NDArray[np.float32]:
         """[N, r], of vectors."""
-        return self.part.values.float().cpu().numpy()  # type: ignore[no-any-return]
+        return self.part.values.cpu().numpy()  # type: ignore[no-any-return]
 
 
 class TorchModel(TranslationModel):
@@ -78,7 +78,7 @@ class TorchModel(TranslationModel):
 
     @torch.inference_mode()
     def log_probs(self, vectors: OnDevice) -> NDArray[np.floating[Any]]:
-        log_probs = self.model.log_probs(vectors.part).float().cpu().numpy()
+        log_probs = self.model.log_probs(vectors.part).cpu().numpy()
         check_finite(log_probs)
         return log_probs  # type: ignore[no-any-return]
 
@@ -86,7 +86,7 @@ class TorchModel(TranslationModel):
     def best(self, vectors: OnDevice, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         log_probs = self.model.log_probs(vectors.part)
         largest, ids = log_probs.topk(min(k, log_probs.shape[1]))
-        numbers = largest.float().cpu().numpy()
+        numbers = largest.cpu().numpy()
         check_finite(numbers)
         return ids.cpu().numpy(), numbers
 

@@ -7,14 +7,12 @@ from functools import cache
 from math import log
 
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.hypothesis import Hypothesis
+from nmt.decoding.model import IdLists, StepOutput, TranslationModel
 from nmt.decoding.search import search
-from nmt.model.interface import StepOutput, TranslationModel
-from nmt.model.output import ThresholdFn, Vectors, topk_log_probs
 from nmt.text.vocabulary import EOS
 
 A, B, V = 4, 5, 6
@@ -25,10 +23,10 @@ Table = Callable[[int, Sequence[int]], dict[int, float]]
 class Prefixes:
     """The state of a scripted model: which sentence each row belongs to, and its tokens so far."""
 
-    sentence: Tensor
-    ids: Tensor
+    sentence: NDArray[np.int64]
+    ids: NDArray[np.int64]
 
-    def select(self, rows: Tensor) -> "Prefixes":
+    def select(self, rows: NDArray[np.int64]) -> "Prefixes":
         return Prefixes(self.sentence[rows], self.ids[rows])
 
 
@@ -36,10 +34,20 @@ class Prefixes:
 class Sentences:
     """The memory of a scripted model: one row per sentence, not per hypothesis."""
 
-    sentence: Tensor
+    sentence: NDArray[np.int64]
 
-    def select(self, rows: Tensor) -> "Sentences":
+    def select(self, rows: NDArray[np.int64]) -> "Sentences":
         return Sentences(self.sentence[rows])
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The log-probabilities [N, V] of a scripted model."""
+
+    values: NDArray[np.float64]
+
+    def select(self, rows: NDArray[np.int64]) -> "Vectors":
+        return Vectors(self.values[rows])
 
 
 Looks = Callable[[int, Sequence[int]], Sequence[float]]
@@ -47,50 +55,34 @@ Looks = Callable[[int, Sequence[int]], Sequence[float]]
 
 class Scripted(TranslationModel):
     """`table` gives the probabilities of the token after a prefix, `looks` the attention then; its
-    vectors are its logits.
+    vectors are the log-probabilities.
     """
 
     def __init__(self, table: Table, looks: Looks, width: int) -> None:
-        super().__init__()
         self.table, self.looks, self.width = table, looks, width
 
-    @property
-    def device(self) -> torch.device:
-        return torch.device("cpu")
+    def encode(self, sources: IdLists) -> tuple[Sentences, Prefixes]:
+        sentence = np.arange(len(sources))
+        return Sentences(sentence), Prefixes(sentence, np.zeros((len(sources), 0), np.int64))
 
-    def encode(self, src: Tensor, src_lengths: Tensor) -> Sentences:
-        return Sentences(torch.arange(len(src)))
-
-    def start(self, memory: Sentences) -> Prefixes:
-        return Prefixes(memory.sentence, torch.empty(len(memory.sentence), 0, dtype=torch.long))
-
-    def step(self, ids: Tensor, state: Prefixes, memory: Sentences) -> StepOutput:
+    def step(self, ids: NDArray[np.int64], state: Prefixes, memory: Sentences) -> StepOutput:
         beam = len(ids) // len(memory.sentence)
-        assert torch.equal(
-            state.sentence, memory.sentence.repeat_interleave(beam)
-        )  # memory and state stay side by side
-        prefixes = torch.cat([state.ids, ids.unsqueeze(1)], 1)
-        scores = torch.full((len(ids), V), float("-inf"), dtype=torch.float64)
-        attention = torch.zeros(len(ids), self.width)
+        # memory and state stay side by side
+        assert state.sentence.tolist() == memory.sentence.repeat(beam).tolist()
+        prefixes = np.concatenate([state.ids, ids[:, None]], 1)
+        log_probs = np.full((len(ids), V), -np.inf)
+        attention = np.zeros((len(ids), self.width), np.float32)
         for row, (sentence, prefix) in enumerate(
             zip(state.sentence.tolist(), prefixes.tolist(), strict=True)
         ):
             for token, probability in self.table(sentence, prefix[1:]).items():
-                scores[row, token] = log(probability)
+                log_probs[row, token] = log(probability)
             weights = self.looks(sentence, prefix[1:])
-            attention[row, : len(weights)] = torch.tensor(weights)
-        return StepOutput(Vectors(scores), attention, Prefixes(state.sentence, prefixes))
+            attention[row, : len(weights)] = weights
+        return StepOutput(Vectors(log_probs), attention, Prefixes(state.sentence, prefixes))
 
-    def compute_logits(self, vectors: Vectors) -> Tensor:
-        return vectors.values + 7  # logits need not be normalized
-
-    def topk_log_probs(
-        self, vectors: Vectors, k: int, threshold: ThresholdFn
-    ) -> tuple[Tensor, Tensor]:
-        """Words below the threshold are missing, which must not change any result."""
-        ids, log_probs = topk_log_probs(self.compute_logits(vectors), k)
-        floor = threshold(ids[:, :2], log_probs[:, :2]).unsqueeze(1)
-        return ids, log_probs.where(log_probs >= floor, float("-inf"))
+    def log_probs(self, vectors: Vectors) -> NDArray[np.float64]:
+        return vectors.values
 
 
 def scripted(
