@@ -16,7 +16,6 @@ For several processes, or for gradient accumulation, each batch is split into sh
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -26,12 +25,11 @@ from torch import Tensor
 
 from nmt.config.schema import BatchConfig
 from nmt.data.corpus import Corpus, unpack_soft_targets
-from nmt.text.vocabulary import EOS, PAD, SOS
+from nmt.data.padding import SentenceIds, cut_batches, pad, pad_with_eos
+from nmt.text.vocabulary import SOS
 
 PART_PAIRS = 1 << 20  # to plan batches for it takes about 45 MB and 0.5 s
 RANGE_PAIRS = 1 << 10  # about 40 kB of each side
-
-SentenceIds = NDArray[np.int32] | Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -126,28 +124,6 @@ def shard(batch: NDArray[np.int64], n_shards: int) -> list[NDArray[np.int64]]:
     return [batch[first::n_shards] for first in range(n_shards)]
 
 
-def cut_batches(
-    lengths: Sequence[int], *, max_items: float = inf, max_padded: float = inf
-) -> list[slice]:
-    """Cut a sequence of items into batches of neighbors, as slices; sort the items by length first
-    to keep padding small.
-
-    Args:
-        lengths: the cost of each item, for example its tokens.
-        max_items: limit on the items of a batch.
-        max_padded: limit on items * longest, the size with padding. An item that is longer is a
-            batch of its own.
-    """
-    slices, start, longest = list[slice](), 0, 0
-    for index, length in enumerate(lengths):
-        longest = max(longest, length)
-        n_items = index + 1 - start
-        if n_items > 1 and (n_items > max_items or n_items * longest > max_padded):
-            slices.append(slice(start, index))
-            start, longest = index, length
-    return [*slices, slice(start, len(lengths))] if lengths else []
-
-
 class SoftTargets(NamedTuple):
     """A distribution over the vocabulary at each of N positions: of the K most probable words, and
     the rest spread evenly over all.
@@ -240,9 +216,9 @@ def read_batches(corpus: Corpus, plan: Sequence[NDArray[np.int64]]) -> Iterator[
 
 def build_batch(src: Sequence[SentenceIds], tgt: Sequence[SentenceIds]) -> Batch:
     """Tensors of sentences given as ids without special tokens."""
-    source, src_lengths = pad_with_eos(src)
-    tgt_in = _pad([np.concatenate(([SOS], ids)) for ids in tgt])
-    tgt_out, tgt_lengths = pad_with_eos(tgt)
+    source, src_lengths = map(torch.from_numpy, pad_with_eos(src))
+    tgt_in = torch.from_numpy(pad([np.concatenate(([SOS], ids)) for ids in tgt]))
+    tgt_out, tgt_lengths = map(torch.from_numpy, pad_with_eos(tgt))
     mask = torch.arange(tgt_out.shape[1]) < tgt_lengths.unsqueeze(1)
     n_tokens = int(tgt_lengths.sum())
     return Batch(source, src_lengths, tgt_in, tgt_out, mask, _token_positions(mask), n_tokens)
@@ -255,18 +231,5 @@ def send(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     return tensor.to(device)
 
 
-def pad_with_eos(src: Sequence[SentenceIds]) -> tuple[Tensor, Tensor]:
-    """Source ids with <eos> appended and padded, [B, S], and their lengths [B]."""
-    lengths = torch.tensor([len(ids) + 1 for ids in src])
-    return _pad([np.concatenate((ids, [EOS])) for ids in src]), lengths
-
-
 def _token_positions(mask: Tensor) -> Tensor:
     return mask.flatten().nonzero().squeeze(1)
-
-
-def _pad(rows: Sequence[NDArray[np.generic]]) -> Tensor:
-    padded = np.full((len(rows), max(map(len, rows))), PAD, dtype=np.int64)
-    for row, ids in zip(padded, rows, strict=True):
-        row[: len(ids)] = ids
-    return torch.from_numpy(padded)

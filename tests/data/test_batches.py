@@ -19,7 +19,6 @@ from nmt.data.batches import (
     Batch,
     Part,
     build_batch,
-    cut_batches,
     divide_epoch,
     plan_batches,
     read_batches,
@@ -60,22 +59,6 @@ def test_n_shards_form_a_batch_of_n_times_the_size(
     assert plan(pairs, BatchConfig(size=size), n_shards=n_shards) == plan(
         pairs, BatchConfig(size=size * n_shards)
     )
-
-
-@given(st.lists(st.integers(0, 30), max_size=60), st.integers(1, 9), st.integers(1, 100))
-def test_each_batch_is_as_large_as_its_limits_allow(
-    costs: list[int], max_items: int, max_padded: int
-) -> None:
-    def fits(items: list[int]) -> bool:
-        return len(items) == 1 or (
-            len(items) <= max_items and len(items) * max(items) <= max_padded
-        )
-
-    slices = cut_batches(costs, max_items=max_items, max_padded=max_padded)
-    batches = [costs[part] for part in slices]
-    assert [cost for batch in batches for cost in batch] == costs
-    assert all(batch and fits(batch) for batch in batches)
-    assert not any(fits([*batch, following[0]]) for batch, following in pairwise(batches))
 
 
 def test_epochs_and_seeds_differ() -> None:

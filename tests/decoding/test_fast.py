@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from nmt.config.schema import ModelConfig
-from nmt.data.batches import pad_with_eos
+from nmt.data.padding import pad_with_eos
 from nmt.decoding import fast
 from nmt.decoding.fast import (
     GateTable,
@@ -60,7 +60,7 @@ def model_of(sections: dict[str, Any]) -> Seq2Seq:
 
 def log_probs(model: Seq2Seq, first: int = 2, then: tuple[int, ...] = (9, 17, 23)) -> torch.Tensor:
     """Of three steps of two sentences: [3, 2, V]."""
-    memory = model.encode(*pad_with_eos([[4, 5, 6], [7, 8]]))
+    memory = model.encode(*map(torch.from_numpy, pad_with_eos([[4, 5, 6], [7, 8]])))
     state, ids, outputs = model.start(memory), torch.tensor([first, first]), []
     for token in then:
         output = model.step(ids, state, memory)

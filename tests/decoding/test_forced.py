@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.data.batches import pad_with_eos
+from nmt.data.padding import pad_with_eos
 from nmt.decoding import forced
 from nmt.decoding.forced import ScoredPair, score_pairs
 from nmt.decoding.translator import Translator
@@ -26,7 +26,7 @@ def translator() -> Translator:
 
 def test_the_same_probabilities_as_the_unrolled_model(translator: Translator) -> None:
     src, tgt = translator.src_vocabulary.ids("ab?"), translator.tgt_vocabulary.ids("b?a")
-    padded, lengths = pad_with_eos([src])
+    padded, lengths = map(torch.from_numpy, pad_with_eos([src]))
     assert isinstance(translator.model, Seq2Seq)
     with torch.inference_mode():
         decoded = translator.model(padded, lengths, torch.tensor([[SOS, *tgt]]))

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nmt.config.schema import DecodingConfig, ModelConfig
-from nmt.data.batches import pad_with_eos
+from nmt.data.padding import pad_with_eos
 from nmt.decoding import search as search_module
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.fast import for_search
@@ -389,7 +389,8 @@ def test_hypotheses_have_the_probability_and_the_attention_of_the_model(system: 
         for hypothesis in found:
             output = [*hypothesis.ids, EOS] if hypothesis.complete else hypothesis.ids
             with torch.inference_mode():
-                decoded = model(*pad_with_eos([source]), torch.tensor([[SOS, *output[:-1]]]))
+                src = map(torch.from_numpy, pad_with_eos([source]))
+                decoded = model(*src, torch.tensor([[SOS, *output[:-1]]]))
                 log_probs = model.output.log_probs(decoded.vectors)[0, range(len(output)), output]
             assert hypothesis.token_log_probs == pytest.approx(log_probs.tolist(), abs=1e-4)
             np.testing.assert_allclose(

@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, Response
 
 from nmt import __version__
 from nmt.config.parts import FORMATS, SUFFIXES
-from nmt.data.batches import cut_batches
+from nmt.data.padding import cut_batches
 from nmt.errors import NmtError
 from nmt.extras.documents.document import (
     Content,
