@@ -30,8 +30,8 @@ import torch
 from nmt.config.load import load_config
 from nmt.data.batches import read_batches
 from nmt.data.corpus import Corpus
-from nmt.run.folder import build_model
 from nmt.run.load import load_translator
+from nmt.run.weights import build_model
 from nmt.training.loss import Loss
 from scripts.bench import ROOT, train_nmt
 

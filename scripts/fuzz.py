@@ -49,9 +49,8 @@ from nmt.data import corpus, formats, reading
 from nmt.errors import NmtError
 from nmt.extras.neighbors.model import load_pairs
 from nmt.extras.runs import check, inspect
-from nmt.run import checkpoint
-from nmt.run.folder import build_model
 from nmt.run.load import opened
+from nmt.run.weights import build_model, load_optimizer, load_weights
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
 from scripts.campaign import CONFIG, ROOT, Campaign, run_well
@@ -114,11 +113,11 @@ class Inputs:
         tokenizer.join(tokenizer.split("Anna sieht den König."))
 
     def weights(self, path: Path) -> None:
-        checkpoint.load_weights(path.parent, self.model)
+        load_weights(path.parent, self.model)
 
     def optimizer(self, path: Path) -> None:
         optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.0, fused=True)
-        checkpoint.load_optimizer(path.parent, self.model, optimizer)
+        load_optimizer(path.parent, self.model, optimizer)
         for parameter in self.model.parameters():
             parameter.grad = torch.zeros_like(parameter)
         optimizer.step()  # a state of another shape can be loaded, but not used

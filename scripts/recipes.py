@@ -21,8 +21,9 @@ from nmt.config.schema import Config
 from nmt.data.manifest import load_manifest
 from nmt.errors import DataError, NmtError
 from nmt.run.checkpoint import Checkpoints, read_progress
-from nmt.run.folder import build_model, find_run, load_run_config
+from nmt.run.folder import find_run, load_run_config
 from nmt.run.journal import Journal
+from nmt.run.weights import build_model
 
 COLUMNS = (
     "recipe",

@@ -25,8 +25,8 @@ LEVEL = {part: level for level, part in enumerate([*LAYERS.split(" < "), "__main
 # The extras whose files another extra may import.
 NEEDS = {name: extra.needs for name, extra in extras().items()}
 
-# These modules do not import torch, so that they load quickly. In data, only the batches make
-# tensors of ids.
+# These modules do not import torch, so that they load quickly, and that translating can do without.
+# In data, only the batches make tensors of ids.
 WITHOUT_TORCH = [
     path
     for part in (
@@ -49,6 +49,18 @@ WITHOUT_TORCH = [
     if path.name != "batches.py"
 ]
 WITHOUT_TORCH += [*(PACKAGE / "report").glob("*.py"), *(PACKAGE / "evaluation").glob("*.py")]
+WITHOUT_TORCH += [
+    PACKAGE / f"{name}.py"
+    for name in (
+        "run/checkpoint",
+        "run/confidence",
+        "run/folder",
+        "run/journal",
+        "run/progress",
+        "commands/answers",
+        "commands/options",
+    )
+]
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
@@ -130,6 +142,21 @@ def test_a_forbidden_import_is_found(module: str, line: str) -> None:
 def test_needs_no_torch(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assert [name for _, name in imported(tree) if name.partition(".")[0] == "torch"] == []
+
+
+IMPORT_ALL = """
+import sys
+sys.modules["torch"] = None
+from importlib import import_module
+for name in sys.argv[1:]:
+    import_module(name)
+"""
+
+
+def test_what_they_import_needs_no_torch() -> None:
+    paths = [*WITHOUT_TORCH, PACKAGE / "run" / "provenance.py"]  # it imports torch to record one
+    names = [name_of(path).removesuffix(".py").replace("/", ".") for path in paths]
+    subprocess.run([sys.executable, "-c", IMPORT_ALL, *names], check=True)
 
 
 READ_PAIRS = """

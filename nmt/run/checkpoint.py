@@ -8,37 +8,21 @@ mean of several checkpoints. `last.json` and `best.json` beside them name the ch
 
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-import torch
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from safetensors import SafetensorError
-from safetensors.torch import load_file, load_model, save_file
-from torch import nn
-from torch.optim import Optimizer
-from torch.optim.swa_utils import AveragedModel
 
 from nmt.config.parts import PointerName
 from nmt.errors import CheckpointError, first_problem, pass_on_lack_of_memory
-from nmt.files import (
-    is_intact,
-    new_folder,
-    read_json,
-    record_checksums,
-    replacing,
-    sha256_of,
-    write_json,
-)
-from nmt.model.lexical_bias import LexicalBias
+from nmt.files import new_folder, read_json, record_checksums, replacing, sha256_of, write_json
 from nmt.run.progress import Progress, Rank
 
 MODEL_FILE, RAW_MODEL_FILE = "model.safetensors", "raw.safetensors"
 OPTIMIZER_FILE, PROGRESS_FILE = "optimizer.safetensors", "progress.json"
-REMEDY = "copy it again, or use another checkpoint"
 STEP_PREFIX, AVERAGE_PREFIX = "step-", "average-"
 CHECKPOINT_NAME = re.compile(rf"(?:{STEP_PREFIX}|{AVERAGE_PREFIX})[0-9]{{1,12}}")
 
@@ -88,20 +72,17 @@ class Checkpoints:
         self.keep_best, self.keep_last = keep_best, keep_last
 
     def save(
-        self,
-        progress: Progress,
-        model: nn.Module,
-        optimizer: Optimizer,
-        *,
-        rank: Rank | None = None,
-        averaged: nn.Module | None = None,
+        self, progress: Progress, write: Callable[[Path], None], *, rank: Rank | None = None
     ) -> None:
         """Write a checkpoint, name it in the pointers, and delete those that neither names.
 
         Args:
+            write: writes the tensors into a folder, as `save_training` of `nmt.run.weights` does.
+                Not called if there is a checkpoint of this step.
             rank: the result of its validation; None without one.
-            averaged: the moving average of the model, to translate with; the weights of `model` are
-                then saved to resume from.
+
+        Raises:
+            CheckpointError: writing fails; earlier checkpoints are intact.
         """
         name = f"{STEP_PREFIX}{progress.step:08d}"
         with self._writing(f"step {progress.step}"):
@@ -111,10 +92,7 @@ class Checkpoints:
                 write_json(self.folder / name / PROGRESS_FILE, asdict(progress))
             else:
                 with new_folder(self.folder / name) as folder:
-                    save_weights(model if averaged is None else averaged, folder / MODEL_FILE)
-                    if averaged is not None:
-                        save_weights(model, folder / RAW_MODEL_FILE)
-                    save_file(_optimizer_tensors(model, optimizer), folder / OPTIMIZER_FILE)
+                    write(folder)
                     record_checksums(
                         folder, {path.name: sha256_of(path) for path in folder.iterdir()}
                     )
@@ -134,10 +112,13 @@ class Checkpoints:
             self._write_pointer("last", [checkpoint, *earlier][: self.keep_last])
         self.delete_unreferenced()
 
-    def add_average(self, step: int, model: nn.Module, rank: Rank) -> bool:
+    def add_average(self, step: int, write: Callable[[Path], None], rank: Rank) -> bool:
         """Write the mean of earlier checkpoints, and keep it if it is among the best.
 
         An earlier average of the same step is replaced only by a better one.
+
+        Args:
+            write: writes the weights into a file, as `save_weights` of `nmt.run.weights` does.
 
         Returns:
             whether it is the best checkpoint now.
@@ -156,7 +137,7 @@ class Checkpoints:
             folder = self.folder / name
             folder.mkdir(exist_ok=True)
             with replacing(folder / MODEL_FILE) as path:
-                save_weights(model, path)
+                write(path)
                 record_checksums(folder, {MODEL_FILE: sha256_of(path)})
             self._insert_into_best(KeptCheckpoint(name, step, rank.score, -rank.negative_loss))
         self.delete_unreferenced()
@@ -277,113 +258,3 @@ def read_progress(folder: Path) -> Progress:
         pass_on_lack_of_memory(error)
         reason = first_problem(error) if isinstance(error, ValidationError) else error
         raise CheckpointError(f"{path}: cannot be read ({reason})") from None
-
-
-def load_training(
-    folder: Path, model: nn.Module, optimizer: Optimizer, averaged: AveragedModel | None
-) -> Progress:
-    """Fill model, optimizer and moving average from a checkpoint; returns its progress."""
-    progress = read_progress(folder)
-    load_weights(folder, model, raw=True)
-    load_optimizer(folder, model, optimizer)
-    if averaged is not None:
-        load_weights(folder, averaged.module)
-        averaged.n_averaged.fill_(progress.step - progress.skipped)
-    return progress
-
-
-def save_weights(model: nn.Module, path: Path) -> None:
-    """Write the weights. Equal weights give equal files: tied parameters stand there once, under
-    the first of their names, and the others are named nowhere, as safetensors has no order there.
-    """
-    names: dict[int, str] = {}
-    tensors = dict(sorted(model.state_dict(keep_vars=True).items()))
-    for name, tensor in tensors.items():
-        names.setdefault(id(tensor), name)
-    save_file({name: tensors[name].detach().contiguous() for name in names.values()}, path)
-
-
-def load_weights(folder: Path, model: nn.Module, *, raw: bool = False) -> None:
-    """Fill `model` from a checkpoint.
-
-    Args:
-        raw: load the weights to resume from, not the moving average to translate with, where the
-            checkpoint has both.
-
-    Raises:
-        CheckpointError: the weights are missing or damaged, or belong to another model.
-    """
-    path = folder / (RAW_MODEL_FILE if raw and (folder / RAW_MODEL_FILE).exists() else MODEL_FILE)
-    with _reading(path):
-        try:
-            missing, unexpected = load_model(model, str(path), strict=False)
-        except RuntimeError as error:  # shapes differ
-            pass_on_lack_of_memory(error)
-            missing, unexpected = ["?"], []
-    if missing or unexpected:
-        raise CheckpointError(
-            f"{path}: does not fit the configuration and the vocabularies of the run; was one "
-            "of them changed?"
-        )
-    if not all(module.is_valid() for module in model.modules() if isinstance(module, LexicalBias)):
-        raise CheckpointError(
-            f"{path}: its lexicon has numbers outside of the vocabularies; {REMEDY}"
-        )
-
-
-def read_tensors(path: Path, remedy: str = REMEDY) -> dict[str, torch.Tensor]:
-    """The tensors in a file. Raises: CheckpointError if it is missing or damaged."""
-    with _reading(path, remedy):
-        return load_file(path)
-
-
-def load_optimizer(folder: Path, model: nn.Module, optimizer: Optimizer) -> None:
-    """Fill the state of `optimizer` from a checkpoint.
-
-    Raises:
-        CheckpointError: the state is missing or damaged, or belongs to another model.
-    """
-    path = folder / OPTIMIZER_FILE
-    names = [name for name, _ in model.named_parameters()]
-    state: dict[int, dict[str, torch.Tensor]] = {}
-    for key, tensor in read_tensors(path).items():
-        name, _, entry = key.rpartition(".")
-        if name not in names:
-            raise CheckpointError(f"{path}: holds the state of another model")
-        state.setdefault(names.index(name), {})[entry] = tensor
-    # All matrices have the same entries, and all vectors.
-    kinds = {
-        (parameter.dim() > 1, frozenset(state[index]))
-        for index, parameter in enumerate(model.parameters())
-        if index in state
-    }
-    if len(kinds) > len({is_matrix for is_matrix, _ in kinds}):
-        raise CheckpointError(f"{path}: damaged, the name of an entry has changed; {REMEDY}")
-    optimizer.load_state_dict(
-        {"state": state, "param_groups": optimizer.state_dict()["param_groups"]}
-    )
-
-
-@contextmanager
-def _reading(path: Path, remedy: str = REMEDY) -> Iterator[None]:
-    """Raises: CheckpointError if a file of tensors cannot be read, or is not as it was written."""
-    try:
-        yield
-    except (OSError, SafetensorError) as error:
-        pass_on_lack_of_memory(error)
-        raise CheckpointError(f"{path}: cannot be loaded ({error}); {remedy}") from None
-    if not is_intact(path):
-        raise CheckpointError(
-            f"{path}: damaged, its content has changed since nmt wrote it; {remedy}"
-        )
-
-
-def _optimizer_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, torch.Tensor]:
-    """`<parameter>.exp_avg` and so on; the optimizer has the parameters in their order."""
-    names = [name for name, _ in model.named_parameters()]
-    state: dict[int, dict[str, Any]] = optimizer.state_dict()["state"]
-    return {
-        f"{names[index]}.{entry}": torch.as_tensor(value)
-        for index, entries in state.items()
-        for entry, value in entries.items()
-    }

@@ -36,14 +36,10 @@ from nmt.files import (
     warn_if_changed,
     write_recorded,
 )
-from nmt.model.seq2seq import Seq2Seq
 from nmt.plugins import extras
 from nmt.run.checkpoint import MODEL_FILE, OPTIMIZER_FILE, Checkpoints
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
 from nmt.text.vocabulary import Vocabulary
-
-MIN_MODEL_BYTES = 1 << 24
-MAX_MODEL_FACTOR = 256  # the estimated size of a model, as a multiple of that of its weights file
 
 RUNS_FOLDER = Path("runs")
 CONFIG_FILE, JOURNAL_FILE, CURVES_FILE = "config.yaml", "journal.jsonl", "curves.png"
@@ -282,36 +278,6 @@ def load_tokenizers(folder: Path, config: Config) -> tuple[Tokenizer, Tokenizer]
                     stacklevel=2,
                 )
     return src, tgt
-
-
-def build_model(folder: Path, config: Config) -> Seq2Seq:
-    """A model with initial weights, for the vocabularies in `folder`: a run or prepared data.
-
-    Raises:
-        CheckpointError: the configuration of a run describes a model that is much larger than its
-            weights.
-        DataError: a vocabulary is missing or damaged.
-    """
-    src, tgt = load_vocabularies(folder)
-    # A rough estimate, before memory is reserved.
-    sizes = [path.stat().st_size for path in folder.glob(f"checkpoints/*/{MODEL_FILE}")]
-    model, encoder, decoder = config.model, config.model.encoder, config.model.decoder
-    width = max(
-        model.embedding_size,
-        encoder.output_size,
-        decoder.hidden_size,
-        decoder.readout_size or 0,
-        model.attention.size or 0,
-    )
-    n_rows = len(src) + len(tgt) + model.lexical_words
-    n_layers = encoder.layers + decoder.layers + model.attention.heads
-    n_bytes = 4 * (n_rows * (width + model.lexical_bias) + 20 * n_layers * width**2)
-    if sizes and n_bytes > MAX_MODEL_FACTOR * max(*sizes, MIN_MODEL_BYTES):
-        raise CheckpointError(
-            f"{folder / CONFIG_FILE}: does not fit the weights: it describes a model of about "
-            f"{n_bytes / 1e6:,.0f} MB, but they have {max(sizes) / 1e6:,.1f}; copy the run again"
-        )
-    return Seq2Seq(config.model, len(src), len(tgt))
 
 
 def open_checkpoints(folder: Path, config: Config) -> Checkpoints:

@@ -2,15 +2,17 @@
 
 from dataclasses import dataclass, replace
 from math import inf, isfinite
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import ConfigDict
 
 from nmt.config.schema import TrainingConfig
-from nmt.data.batches import Batch
 from nmt.errors import TrainingError
+
+if TYPE_CHECKING:
+    from nmt.data.batches import Batch
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Update:
     n_parts: int
     n_batches: int
     pairs: NDArray[np.int64]
-    micro_batches: list[Batch]
+    micro_batches: "list[Batch]"
 
     @property
     def ends_epoch(self) -> bool:

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from nmt import __version__
 from nmt.data.manifest import load_manifest
@@ -17,6 +15,9 @@ from nmt.errors import NmtWarning
 from nmt.files import MAX_JSON_BYTES, sha256_of, write_recorded
 from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import CONFIG_FILE, PROVENANCE_FILE, further_files
+
+if TYPE_CHECKING:
+    import torch
 
 # The results depend on their versions.
 LIBRARIES = ("torch", "numpy", "sacrebleu", "spacy", "sentencepiece")
@@ -39,11 +40,13 @@ def of_code() -> dict[str, Any]:
     }
 
 
-def record_training(run: Path, step: int, device: torch.device, processes: int) -> None:
+def record_training(run: Path, step: int, device: "torch.device", processes: int) -> None:
     """Write into the run what computes its weights from `step` on: code, versions, device.
 
     A resumed training adds an entry only if something has changed.
     """
+    import torch
+
     environment = {
         **of_code(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,

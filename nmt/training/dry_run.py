@@ -19,8 +19,9 @@ from nmt.data.workers import peak_memory
 from nmt.device import keep_freed_memory, set_up_device
 from nmt.model.seq2seq import parameters_by_part
 from nmt.report.table import sparkline
-from nmt.run.folder import build_model, check_prepared
+from nmt.run.folder import check_prepared
 from nmt.run.progress import Update
+from nmt.run.weights import build_model
 from nmt.training.loop import Training, add_gradients, train_step
 from nmt.training.loss import Loss
 from nmt.training.optimization import Moment, forcing_ratio, learning_rate

@@ -5,6 +5,7 @@ events that its listeners get.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -20,6 +21,7 @@ from nmt.run.checkpoint import step_of
 from nmt.run.folder import CURVES_FILE, JOURNAL_FILE, open_checkpoints
 from nmt.run.journal import Journal
 from nmt.run.progress import Outcome, Progress, Rank, Update
+from nmt.run.weights import save_training
 from nmt.training.calibrate import calibrate_after_training
 from nmt.training.loop import Record, Training
 from nmt.training.validation import Validation, Validator
@@ -247,9 +249,8 @@ class RunRecord(Record):
         self._saved_seconds = progress.seconds
         training = self.training
         averaged = None if self.model is training.model else self.model
-        self.checkpoints.save(
-            progress, training.model, training.optimizer, rank=rank, averaged=averaged
-        )
+        write = partial(save_training, training.model, training.optimizer, averaged=averaged)
+        self.checkpoints.save(progress, write, rank=rank)
         path, best = self.checkpoints.find("last"), self.checkpoints.find("best")
         assert path is not None
         self._tell(CheckpointEvent(progress.step, path, path == best))

@@ -23,10 +23,8 @@ from nmt.errors import ConfigError, DataError, NmtWarning
 from nmt.model.output import Adaptive
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run import provenance
-from nmt.run.checkpoint import load_training
 from nmt.run.folder import (
     JOURNAL_FILE,
-    build_model,
     check_prepared,
     check_same_data,
     create_run,
@@ -40,7 +38,7 @@ from nmt.run.folder import (
     write_run_config,
 )
 from nmt.run.journal import Journal
-from nmt.run.load import load_model
+from nmt.run.weights import build_model, load_model, load_training
 from nmt.text.tokenizers import JOINER, SPACE
 from nmt.text.vocabulary import UNK, Vocabulary
 from nmt.training.loop import Training, World

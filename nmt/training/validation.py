@@ -9,6 +9,7 @@ of all dev pairs (up to a limit) with beam search.
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -25,18 +26,17 @@ from nmt.evaluation.results import pick_across_lengths
 from nmt.evaluation.scores import perplexity
 from nmt.model.seq2seq import Seq2Seq
 from nmt.report import heatmap
-from nmt.run.checkpoint import is_average, load_weights, step_of
+from nmt.run.checkpoint import is_average, step_of
 from nmt.run.folder import (
     JOURNAL_FILE,
-    build_model,
     check_same_data,
     load_tokenizers,
     load_vocabularies,
     open_checkpoints,
 )
 from nmt.run.journal import Journal
-from nmt.run.load import load_model
 from nmt.run.progress import Rank
+from nmt.run.weights import build_model, load_model, load_weights, save_weights
 from nmt.training.loss import Loss
 
 N_SAMPLES = 3  # sentences of the dev set shown at each validation
@@ -200,7 +200,9 @@ def average_kept(folder: Path, config: Config, kept: PointerName, device: torch.
     result = Validator(model.to(device).eval(), config, folder).validate()
     step = checkpoints.kept("last")[0].step
     steps = sorted(member.step for member in members)
-    is_best = checkpoints.add_average(step, model, result.rank(config.training.metric))
+    is_best = checkpoints.add_average(
+        step, partial(save_weights, model), result.rank(config.training.metric)
+    )
     Journal(folder / JOURNAL_FILE).write("average", step, members=steps, **result.figures)
     choice = choose_checkpoint(folder, config, device)
     verdict = (

@@ -3,6 +3,7 @@ translates.
 """
 
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,10 @@ from nmt.decoding.ensemble import Ensemble
 from nmt.errors import CheckpointError
 from nmt.files import CHECKSUMS_FILE
 from nmt.run.checkpoint import Checkpoints
-from nmt.run.folder import build_model, create_run
+from nmt.run.folder import create_run
 from nmt.run.load import load_translator
 from nmt.run.progress import Progress, Rank
+from nmt.run.weights import build_model, save_training
 from tests import toy
 
 SIZES = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 8}}
@@ -29,11 +31,12 @@ def make_run(folder: Path, prepared: Path, config: Config, seed: int) -> Path:
     torch.manual_seed(seed)
     create_run(folder, config, prepared)
     model = build_model(folder, config)
-    checkpoints, optimizer = Checkpoints(folder), torch.optim.SGD(model.parameters())
-    checkpoints.save(Progress(step=1), model, optimizer, rank=Rank(1.0, -1.0))
+    checkpoints = Checkpoints(folder)
+    write = partial(save_training, model, torch.optim.SGD(model.parameters()))
+    checkpoints.save(Progress(step=1), write, rank=Rank(1.0, -1.0))
     for parameter in model.parameters():
         parameter.data.mul_(3)
-    checkpoints.save(Progress(step=2), model, optimizer, rank=Rank(0.0, -1.0))
+    checkpoints.save(Progress(step=2), write, rank=Rank(0.0, -1.0))
     return folder
 
 

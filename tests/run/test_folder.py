@@ -5,17 +5,16 @@ import shutil
 from pathlib import Path
 
 import pytest
-import torch
 import yaml
 
 from nmt.decoding.fast import Int8Linear, PackedLinear
 from nmt.errors import TrainingError
 from nmt.files import read_json, replacing, write_json
 from nmt.model.seq2seq import Seq2Seq
-from nmt.run import load
-from nmt.run.checkpoint import load_weights
-from nmt.run.folder import ancestors, build_model, find_run, load_run_config, lock_run
-from nmt.run.load import find_run_and_checkpoint, load_model, load_translator
+from nmt.run import weights
+from nmt.run.folder import ancestors, find_run, lock_run
+from nmt.run.load import load_translator
+from nmt.run.weights import load_weights
 from tests import toy
 from tests.conftest import Run
 
@@ -143,22 +142,6 @@ def test_a_loaded_model_has_packed_weights(run: Path, precision: str, layer: typ
     assert isinstance(translator.model.get_submodule("output.logits"), layer)
 
 
-def test_no_initial_weights_are_drawn_for_a_model_that_is_loaded(run: Path) -> None:
-    before, (_, checkpoint) = torch.get_rng_state(), find_run_and_checkpoint(run)
-    loaded = load_model(run, checkpoint)
-    assert torch.get_rng_state().equal(before)
-    model = build_model(run, load_run_config(run))
-    assert not torch.get_rng_state().equal(before)
-    load_weights(checkpoint, model)
-    for (name, tensor), (other, expected) in zip(
-        [*loaded.named_parameters(), *loaded.named_buffers()],
-        [*model.named_parameters(), *model.named_buffers()],
-        strict=True,
-    ):
-        assert name == other
-        assert tensor.equal(expected), name
-
-
 @pytest.mark.parametrize("name", ["src.vocab.txt", "neighbors.tsv", "checkpoints"])
 def test_a_run_that_is_replaced_while_it_is_loaded(
     nmt: Run, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -175,7 +158,7 @@ def test_a_run_that_is_replaced_while_it_is_loaded(
             new.write_bytes(content)
 
     for words in (("translate", "--run", run, "A dog."), ("export", run, "-o", tmp_path / "new")):
-        monkeypatch.setattr(load, "load_weights", load_and_replace)
+        monkeypatch.setattr(weights, "load_weights", load_and_replace)
         text = f"nmt: {changed}: was changed while the run was loaded; repeat the command\n"
         nmt.refuses(text, *words)
         monkeypatch.undo()
@@ -192,5 +175,5 @@ def test_a_checkpoint_that_a_training_deletes_after_it_was_read(
         shutil.rmtree(checkpoint)
 
     expected = nmt("translate", "--run", run, "A dog.")
-    monkeypatch.setattr(load, "load_weights", load_and_delete)
+    monkeypatch.setattr(weights, "load_weights", load_and_delete)
     assert nmt("translate", "--run", run, "A dog.") == expected

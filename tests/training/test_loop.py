@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,9 @@ from nmt.decoding.search import search
 from nmt.device import supports_mixed_precision
 from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
-from nmt.run.checkpoint import Checkpoints, load_training, read_progress
+from nmt.run.checkpoint import Checkpoints, read_progress
 from nmt.run.progress import Outcome, Progress, Rank, Update
+from nmt.run.weights import load_training, save_training
 from nmt.training.loop import Record, Training, World, add_gradients, fit, train_step
 from nmt.training.loss import Loss
 from nmt.training.optimization import OPTIMIZERS
@@ -199,7 +201,8 @@ def test_a_resumed_training_equals_an_uninterrupted_one(
 
         class Saving(Listing):
             def save(self, progress: Progress, rank: Rank | None) -> None:
-                checkpoints.save(progress, training.model, training.optimizer, rank=rank)
+                write = partial(save_training, training.model, training.optimizer)
+                checkpoints.save(progress, write, rank=rank)
 
         n_updates, record = count(1), Saving()
         return training, fit(training, record, lambda: next(n_updates) == stop), record.outcomes
@@ -427,7 +430,8 @@ def test_every_optimizer_lowers_the_loss_and_resumes_from_a_checkpoint(
     (batch,) = read_batches(training.corpus, [np.arange(32)])
     outcomes = [update_once(training, [batch], step) for step in range(1, 6)]
     assert outcomes[-1].objective < outcomes[0].objective
-    Checkpoints(tmp_path).save(Progress(step=5), training.model, training.optimizer)
+    write = partial(save_training, training.model, training.optimizer)
+    Checkpoints(tmp_path).save(Progress(step=5), write)
     checkpoint = tmp_path / "checkpoints" / "step-00000005"
     load_training(checkpoint, other.model, other.optimizer, None)
     for each in (training, other):

@@ -18,7 +18,7 @@ from nmt.data import batches as data_batches
 from nmt.files import read_json
 from nmt.run.folder import find_checkpoint, load_vocabularies
 from nmt.run.journal import Journal
-from nmt.run.load import load_model
+from nmt.run.weights import load_model
 from nmt.text.vocabulary import UNK
 from nmt.training import word_alignment
 from nmt.training.word_alignment import LearnedLexicon

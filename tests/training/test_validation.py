@@ -9,8 +9,9 @@ import torch
 
 from nmt.config.load import load_config
 from nmt.files import read_json
-from nmt.run.folder import build_model, load_run_config, load_vocabularies
+from nmt.run.folder import load_run_config, load_vocabularies
 from nmt.run.journal import Journal
+from nmt.run.weights import build_model
 from nmt.training.validation import Validator, choose, choose_checkpoint
 from tests import toy
 from tests.conftest import Run

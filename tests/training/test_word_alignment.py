@@ -19,8 +19,9 @@ from nmt.config.load import load_config
 from nmt.data.corpus import Corpus
 from nmt.errors import CheckpointError
 from nmt.model.lexical_bias import LexicalBias
-from nmt.run.checkpoint import MODEL_FILE, load_weights, read_tensors
-from nmt.run.folder import build_model, find_checkpoint, load_tokenizers, load_vocabularies
+from nmt.run.checkpoint import MODEL_FILE
+from nmt.run.folder import find_checkpoint, load_tokenizers, load_vocabularies
+from nmt.run.weights import build_model, load_weights, read_tensors
 from nmt.text.vocabulary import EOS
 from nmt.training.loop import SINGLE_PROCESS
 from nmt.training.start import start_training

@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,6 @@ from nmt.run.folder import (
     PROVENANCE_FILE,
     RUNS_FOLDER,
     ancestors,
-    build_model,
     check_same_data,
     create_run,
     find_checkpoint,
@@ -57,8 +57,8 @@ from nmt.run.folder import (
     open_checkpoints,
 )
 from nmt.run.journal import Journal
-from nmt.run.load import load_model
 from nmt.run.progress import Rank
+from nmt.run.weights import build_model, load_model, save_weights
 from nmt.training.calibrate import MAX_AFTER_TRAINING, calibrate
 from nmt.training.console import Console
 from nmt.training.record import EndEvent, Event
@@ -354,7 +354,8 @@ def _write_run(
     with explain_write_errors(work.output), new_folder(work.output) as folder:
         create_run(folder, config, config.prepared_folder)
         (folder / "checkpoints").mkdir()
-        open_checkpoints(folder, config).add_average(step, model, Rank(facts["dev"][MEMORY], 0.0))
+        rank = Rank(facts["dev"][MEMORY], 0.0)
+        open_checkpoints(folder, config).add_average(step, partial(save_weights, model), rank)
         for name in (JOURNAL_FILE, CURVES_FILE, PROVENANCE_FILE):
             shutil.copyfile(work.unfinished / name, folder / name)
         Journal(folder / JOURNAL_FILE).write(EVENT, step, base=str(work.base), **facts)

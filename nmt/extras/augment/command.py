@@ -42,7 +42,8 @@ from nmt.extras.augment.pairs import (
 from nmt.files import explain_write_errors, replacing_folder
 from nmt.lines import read_text_lines
 from nmt.run.leaks import HeldOut, PreparedData
-from nmt.run.load import load_model, unchanged
+from nmt.run.load import unchanged
+from nmt.run.weights import load_model
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ from nmt.extras.export.settings import settings_of
 from nmt.extras.export.storage import Weights, shrink
 from nmt.files import new_folder, sha256_of, write_json, write_text
 from nmt.run.folder import load_run_config
-from nmt.run.load import load_model, opened, unchanged
+from nmt.run.load import opened, unchanged
+from nmt.run.weights import load_model
 from nmt.text.tokenizers import model_path
 
 

@@ -37,7 +37,8 @@ from nmt.extras.export.tokenizers import (
 from nmt.extras.page.files import FOLDER, linked, read
 from nmt.files import new_folder, write_text
 from nmt.run.folder import load_run_config, load_vocabularies
-from nmt.run.load import load_model, opened, unchanged
+from nmt.run.load import opened, unchanged
+from nmt.run.weights import load_model
 from nmt.text import tokenizers
 from nmt.text.tokenizers import SIDES, load_tokenizer
 from nmt.text.vocabulary import EOS, PAD, SOS, SPECIALS, UNK

@@ -21,7 +21,7 @@ from nmt.errors import CheckpointError, ConfigError, NmtError, TrainingError
 from nmt.extras.runs.inspect import is_training
 from nmt.files import sha256_of
 from nmt.report.table import Table
-from nmt.run.checkpoint import MODEL_FILE, RAW_MODEL_FILE, read_progress, read_tensors
+from nmt.run.checkpoint import MODEL_FILE, RAW_MODEL_FILE, read_progress
 from nmt.run.folder import (
     CONFIG_FILE,
     check_same_data,
@@ -33,6 +33,7 @@ from nmt.run.folder import (
     open_checkpoints,
 )
 from nmt.run.provenance import read_training
+from nmt.run.weights import read_tensors
 from nmt.training.calibrate import BINS, GOOD_CHRF, PARTS, calibrate, calibrate_after_training
 from nmt.training.optimization import lasts_for_training
 from nmt.training.validation import average_kept

@@ -23,18 +23,10 @@ from nmt.errors import CheckpointError, DataError, NmtError, NmtWarning, pass_on
 from nmt.files import CHECKSUMS_FILE, read_checksums, sha256_of, warn_if_changed
 from nmt.model.seq2seq import Seq2Seq
 from nmt.plugins import import_object
-from nmt.run.checkpoint import (
-    OPTIMIZER_FILE,
-    Checkpoints,
-    is_average,
-    load_weights,
-    read_progress,
-    read_tensors,
-)
+from nmt.run.checkpoint import OPTIMIZER_FILE, Checkpoints, is_average, read_progress
 from nmt.run.folder import (
     CONFIG_FILE,
     PROVENANCE_FILE,
-    build_model,
     check_same_data,
     find_run,
     further_files,
@@ -46,6 +38,7 @@ from nmt.run.folder import (
     open_checkpoints,
 )
 from nmt.run.load import unpacked
+from nmt.run.weights import build_model, load_weights, read_tensors
 from nmt.text.tokenizers import SIDES
 
 Part = tuple[str, Callable[[], object]]  # a name, and a function that reads it

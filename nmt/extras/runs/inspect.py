@@ -28,7 +28,6 @@ from nmt.run.folder import (
     EVALUATION_FOLDER,
     HISTORY_FILE,
     JOURNAL_FILE,
-    build_model,
     check_same_data,
     find_run,
     holds_run,
@@ -41,6 +40,7 @@ from nmt.run.journal import Journal
 from nmt.run.load import unpacked
 from nmt.run.progress import Progress
 from nmt.run.provenance import read_training
+from nmt.run.weights import build_model
 from nmt.text.tokenizers import SIDES
 
 HASH_LENGTH = 12  # characters of a SHA-256 on the screen

@@ -27,7 +27,7 @@ from nmt.extras.adapt.choice import (
 from nmt.extras.init import proposal
 from nmt.run.folder import JOURNAL_FILE, find_checkpoint, load_run_config, lock_run
 from nmt.run.journal import Journal
-from nmt.run.load import load_model
+from nmt.run.weights import load_model
 from tests import toy
 from tests.conftest import Run
 
