@@ -23,6 +23,7 @@ from nmt.run.progress import Progress, Rank
 
 MODEL_FILE, RAW_MODEL_FILE = "model.safetensors", "raw.safetensors"
 OPTIMIZER_FILE, PROGRESS_FILE = "optimizer.safetensors", "progress.json"
+REMEDY = "copy it again, or use another checkpoint"
 STEP_PREFIX, AVERAGE_PREFIX = "step-", "average-"
 CHECKPOINT_NAME = re.compile(rf"(?:{STEP_PREFIX}|{AVERAGE_PREFIX})[0-9]{{1,12}}")
 
@@ -258,3 +259,17 @@ def read_progress(folder: Path) -> Progress:
         pass_on_lack_of_memory(error)
         reason = first_problem(error) if isinstance(error, ValidationError) else error
         raise CheckpointError(f"{path}: cannot be read ({reason})") from None
+
+
+@contextmanager
+def reading(path: Path, remedy: str = REMEDY) -> Iterator[None]:
+    """Raises: CheckpointError if a file of tensors cannot be read, or is not as it was written."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        pass_on_lack_of_memory(error)
+        raise CheckpointError(f"{path}: cannot be loaded ({error}); {remedy}") from None
+    if not is_intact(path):
+        raise CheckpointError(
+            f"{path}: damaged, its content has changed since nmt wrote it; {remedy}"
+        )

@@ -29,6 +29,7 @@ from nmt.run.folder import (
 from nmt.run.graphs import load_graphs
 from nmt.text.tokenizers import SIDES, model_path
 
+
 def find_run_and_checkpoint(path: Path | None) -> tuple[Path, Path]:
     """The run and the checkpoint to translate with.
 

@@ -1,12 +1,9 @@
 """The tensors of a checkpoint, written and read; and the model of a run, built and filled."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from safetensors.torch import load_model as fill
 from torch import Tensor, nn
@@ -16,16 +13,21 @@ from torch.overrides import TorchFunctionMode
 
 from nmt.config.schema import Config
 from nmt.errors import CheckpointError, pass_on_lack_of_memory
-from nmt.files import is_intact
 from nmt.model.lexical_bias import LexicalBias
 from nmt.model.seq2seq import Seq2Seq
-from nmt.run.checkpoint import MODEL_FILE, OPTIMIZER_FILE, RAW_MODEL_FILE, read_progress
+from nmt.run.checkpoint import (
+    MODEL_FILE,
+    OPTIMIZER_FILE,
+    RAW_MODEL_FILE,
+    REMEDY,
+    read_progress,
+    reading,
+)
 from nmt.run.folder import CONFIG_FILE, load_run_config, load_vocabularies
 from nmt.run.progress import Progress
 
 MIN_MODEL_BYTES = 1 << 24
 MAX_MODEL_FACTOR = 256  # the estimated size of a model, as a multiple of that of its weights file
-REMEDY = "copy it again, or use another checkpoint"
 
 # With these, torch and `nmt.model` draw the initial weights.
 DRAWS = {
@@ -138,7 +140,7 @@ def load_weights(folder: Path, model: nn.Module, *, raw: bool = False) -> None:
         CheckpointError: the weights are missing or damaged, or belong to another model.
     """
     path = folder / (RAW_MODEL_FILE if raw and (folder / RAW_MODEL_FILE).exists() else MODEL_FILE)
-    with _reading(path):
+    with reading(path):
         try:
             missing, unexpected = fill(model, str(path), strict=False)
         except RuntimeError as error:  # shapes differ
@@ -157,7 +159,7 @@ def load_weights(folder: Path, model: nn.Module, *, raw: bool = False) -> None:
 
 def read_tensors(path: Path, remedy: str = REMEDY) -> dict[str, torch.Tensor]:
     """The tensors in a file. Raises: CheckpointError if it is missing or damaged."""
-    with _reading(path, remedy):
+    with reading(path, remedy):
         return load_file(path)
 
 
@@ -186,20 +188,6 @@ def load_optimizer(folder: Path, model: nn.Module, optimizer: Optimizer) -> None
     optimizer.load_state_dict(
         {"state": state, "param_groups": optimizer.state_dict()["param_groups"]}
     )
-
-
-@contextmanager
-def _reading(path: Path, remedy: str = REMEDY) -> Iterator[None]:
-    """Raises: CheckpointError if a file of tensors cannot be read, or is not as it was written."""
-    try:
-        yield
-    except (OSError, SafetensorError) as error:
-        pass_on_lack_of_memory(error)
-        raise CheckpointError(f"{path}: cannot be loaded ({error}); {remedy}") from None
-    if not is_intact(path):
-        raise CheckpointError(
-            f"{path}: damaged, its content has changed since nmt wrote it; {remedy}"
-        )
 
 
 def _optimizer_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, torch.Tensor]:

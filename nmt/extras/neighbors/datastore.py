@@ -12,14 +12,15 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import save_file
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
 
 from nmt.data.corpus import Corpus, Sequences
 from nmt.data.padding import cut_batches, pad_with_eos
 from nmt.decoding.model import TranslationModel
-from nmt.errors import NmtWarning
+from nmt.errors import NmtWarning, in_one_line
 from nmt.files import record_checksums, replacing, sha256_of
-from nmt.run.checkpoint import read_arrays
+from nmt.run.checkpoint import reading
 from nmt.text.vocabulary import EOS, PAD, SOS
 
 KEYS_FILE = "neighbors.safetensors"
@@ -90,7 +91,14 @@ def _vectors(
 
 
 def save_keys(path: Path, model: TranslationModel, pairs: Corpus, digest: str) -> None:
-    """Write the keys of all pairs, whole or not at all. digest: of the pairs and the weights."""
+    """Write the keys of all pairs, whole or not at all.
+
+    Args:
+        digest: of the pairs and the weights.
+
+    Raises:
+        OSError: the keys cannot be written.
+    """
     sampled = range(0, len(pairs), len(pairs) // MAX_SAMPLED + 1)
     sample = Datastore.of(model, pairs.selection([(i, i + 1) for i in sampled])).keys
     squares, axes = np.linalg.eigh(sample.T @ sample)
@@ -103,13 +111,17 @@ def save_keys(path: Path, model: TranslationModel, pairs: Corpus, digest: str) -
     for name, sentences in (("src", pairs.src), ("tgt", pairs.tgt)):
         arrays[name], arrays[f"{name}_lengths"] = sentences.block(0, len(pairs))
     with replacing(path) as temporary:
-        save_file(arrays, temporary)
+        try:
+            save_file(arrays, temporary)
+        except SafetensorError as error:
+            raise OSError(in_one_line(error)) from None
         record_checksums(path.parent, {path.name: sha256_of(temporary)})
 
 
 def read_keys(path: Path) -> dict[str, NDArray[np.generic]]:
     """The arrays of the file. Raises: CheckpointError if it is missing or damaged."""
-    return read_arrays(path, remedy="repeat `nmt neighbors`")
+    with reading(path, "repeat `nmt neighbors`"):
+        return load_file(path)
 
 
 def load_keys(path: Path, digest: str) -> tuple[Corpus, Datastore] | None:

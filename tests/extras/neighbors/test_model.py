@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from math import log, sqrt
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ import torch
 import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from nmt.config.schema import DecodingConfig
@@ -345,6 +347,15 @@ def test_stored_keys_of_other_weights_are_not_used(run: Path, tmp_path: Path, nm
         assert "`nmt neighbors" in result.err
     assert nmt("neighbors", run).status == 0
     assert "neighbors.safetensors" not in nmt(*command).err
+
+
+def test_keys_that_cannot_be_written_are_one_line(
+    run: Path, nmt: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = SafetensorError("Error while serializing: I/O error: File too large (os error 27)")
+    monkeypatch.setattr("nmt.extras.neighbors.datastore.save_file", Mock(side_effect=error))
+    text = f"nmt: {run / 'neighbors.safetensors'}: cannot be written ({error})\n"
+    nmt.refuses(text, "neighbors", run)
 
 
 def test_pairs_that_a_user_writes_stay(trained: Path, run: Path, nmt: Run) -> None:
