@@ -18,7 +18,15 @@ from safetensors import SafetensorError
 
 from nmt.config.parts import PointerName
 from nmt.errors import CheckpointError, first_problem, pass_on_lack_of_memory
-from nmt.files import new_folder, read_json, record_checksums, replacing, sha256_of, write_json
+from nmt.files import (
+    is_intact,
+    new_folder,
+    read_json,
+    record_checksums,
+    replacing,
+    sha256_of,
+    write_json,
+)
 from nmt.run.progress import Progress, Rank
 
 MODEL_FILE, RAW_MODEL_FILE = "model.safetensors", "raw.safetensors"
