@@ -113,6 +113,8 @@ def run(
 
 def _train(training: "Training", record: "Record", folder: Path) -> "Progress":
     """Train to the end, and choose the checkpoint to use. Raises: TrainingError if interrupted."""
+    from nmt.run.folder import find_checkpoint
+    from nmt.run.graphs import make_graphs
     from nmt.training.loop import fit
     from nmt.training.validation import choose
 
@@ -122,11 +124,11 @@ def _train(training: "Training", record: "Record", folder: Path) -> "Progress":
             record.begin()
             progress = fit(training, record, stop)
     if progress.finished is not None:
-        choice = (
-            choose(folder, training.config, training.device, progress.step)
-            if training.world.is_first
-            else None
-        )
+        choice = None
+        if training.world.is_first:
+            choice = choose(folder, training.config, training.device, progress.step)
+            precision = training.config.decoding.cpu_precision
+            make_graphs(folder, find_checkpoint(folder), precision)
         record.end(progress, choice)
     elif not training.world.broadcast(record.is_stopped):
         raise TrainingError(

@@ -623,6 +623,11 @@ class DecodingConfig(Section):
     )
 
     @property
+    def cpu_precision(self) -> Precision:
+        """Of the graphs on a CPU."""
+        return "int8" if self.precision == "auto" else self.precision
+
+    @property
     def search_key(self) -> str:
         """The key that names the search."""
         return str(METHODS[self.method].trait("search") or "method")

@@ -1,4 +1,6 @@
-"""From a model of torch to what search uses: graphs on a CPU; on a GPU the model itself."""
+"""Search with a model that torch computes: on a GPU, and in validations while it is trained. And
+its graphs, for search without torch.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -89,20 +91,6 @@ class TorchModel(TranslationModel):
         numbers = largest.cpu().numpy()
         check_finite(numbers)
         return ids.cpu().numpy(), numbers
-
-
-def for_search(
-    model: Seq2Seq, precision: Precision = "float32", threads: int | None = None
-) -> TranslationModel:
-    """A model in the form that is fastest where it is, with its weights as they are now; for a GPU
-    the model itself.
-
-    Args:
-        model: in evaluation mode. precision: on a CPU.
-        threads: as in `TranslationModel`.
-    """
-    files = graphs_of(model, precision) if model.device.type == "cpu" else None
-    return TorchModel(model) if files is None else OnnxModel(files, threads)
 
 
 def graphs_of(model: Seq2Seq, precision: Precision) -> dict[str, bytes] | None:

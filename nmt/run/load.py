@@ -5,10 +5,9 @@ together with what extras add.
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Literal
 
 from nmt.config.parts import DeviceName
-from nmt.config.schema import Precision
+from nmt.config.schema import DecodingConfig
 from nmt.cores import may_have_gpu
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.model import TranslationModel
@@ -146,7 +145,7 @@ def build_translator(
         check_n_best(n_best, decoding)
         for other, _ in members[1:]:
             _check_same_vocabularies(run, other)
-        models = [load_search_model(*member, device, decoding.precision) for member in members]
+        models = [load_search_model(*member, device, decoding) for member in members]
         for wrap in hooks("wrap", config):
             models = wrap(models, members, config)
         rankers: list[Ranker | None] = [rank(config, device) for rank in hooks("rank", config)]
@@ -160,7 +159,7 @@ def build_translator(
 
 
 def load_search_model(
-    run: Path, checkpoint: Path, device: DeviceName, precision: Literal["auto", Precision]
+    run: Path, checkpoint: Path, device: DeviceName, options: DecodingConfig
 ) -> TranslationModel:
     """The model of a checkpoint for search.
 
@@ -168,7 +167,7 @@ def load_search_model(
         ConfigError: the device is not there, or cannot compute in this precision.
     """
     if device == "cpu" or (device == "auto" and not may_have_gpu()):
-        return load_graphs(run, checkpoint, "int8" if precision == "auto" else precision)
+        return load_graphs(run, checkpoint, options.cpu_precision)
     # These import torch, which takes a second.
     from nmt.decoding.torch_model import TorchModel
     from nmt.device import set_up_device
@@ -176,8 +175,8 @@ def load_search_model(
 
     torch_device = set_up_device(device)
     if torch_device.type == "cpu":
-        return load_search_model(run, checkpoint, "cpu", precision)
-    if precision == "int8":
+        return load_search_model(run, checkpoint, "cpu", options)
+    if options.precision == "int8":
         raise ConfigError(
             f"decoding.precision: int8 computes on the CPU, not on {torch_device.type}; use "
             "--device cpu, or float32"

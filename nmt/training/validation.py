@@ -19,7 +19,7 @@ from nmt.config.parts import METRICS, PointerName
 from nmt.config.schema import Config
 from nmt.data.batches import plan_batches, read_batches
 from nmt.data.corpus import Corpus, read_sentences
-from nmt.decoding.torch_model import for_search
+from nmt.decoding.torch_model import TorchModel
 from nmt.decoding.translator import Translator
 from nmt.errors import CheckpointError
 from nmt.evaluation.results import pick_across_lengths
@@ -117,7 +117,7 @@ class Validator:
     def validate(self) -> Validation:
         """Measure the model as it is now. It must be in evaluation mode."""
         translator = Translator(
-            for_search(self.model, threads=torch.get_num_threads()),
+            TorchModel(self.model),
             tokenizers=self.tokenizers,
             vocabularies=self.vocabularies,
             options=self.options,
@@ -253,7 +253,7 @@ def choose_checkpoint(folder: Path, config: Config, device: torch.device) -> str
     metric = METRICS[training.metric]
     scores: dict[str, float] = {}
     for name in names:
-        model = for_search(load_model(folder, checkpoints.folder / name).to(device).eval())
+        model = TorchModel(load_model(folder, checkpoints.folder / name).to(device).eval())
         translator = Translator(
             model, tokenizers=tokenizers, vocabularies=vocabularies, options=options
         )

@@ -14,7 +14,7 @@ import torch
 
 from nmt.config.schema import Config
 from nmt.data.corpus import read_sentences
-from nmt.decoding.torch_model import for_search
+from nmt.decoding.torch_model import TorchModel
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.evaluation.results import EvaluationSet
@@ -96,7 +96,7 @@ class Sets:
     def translate(self, model: Seq2Seq, run: Path) -> Outputs:
         """The translations of a model with the vocabularies and tokenizers of a run."""
         translator = Translator(
-            for_search(model),
+            TorchModel(model),
             tokenizers=load_tokenizers(run, self.config),
             vocabularies=load_vocabularies(run),
             options=self.config.decoding,

@@ -43,7 +43,8 @@ def command(folder: RunArgument = None) -> None:
             save_pairs(path, known)
     pairs = load_pairs(path)
     checkpoint = find_checkpoint(folder)
-    model = load_search_model(folder, checkpoint, "auto", "float32")
+    exact = config.decoding.model_copy(update={"precision": "float32"})
+    model = load_search_model(folder, checkpoint, "auto", exact)
     digest = digest_of(path, weights_digest(checkpoint))
     with explain_write_errors(keys := folder / KEYS_FILE):
         save_keys(keys, model, encode_pairs(pairs, *tools), digest)
