@@ -1,7 +1,7 @@
 """Measure the speed of training and of translation, side by side with other toolkits.
 
     python scripts/bench.py train [CONFIG] [--precision float32]... [--against SYSTEM]...
-    python scripts/bench.py decode [RUN] [--beam 5]... [--transformer FOLDER]
+    python scripts/bench.py decode [RUN] [--beam 5]... [--transformer FOLDER] [--before CHECKOUT]
     python scripts/bench.py start [RUN]
     python scripts/bench.py transformer [RUN] --transformer FOLDER --minutes 41
 
@@ -70,17 +70,17 @@ Figures = dict[str, float]
 System = Callable[[int], Figures]  # one round, by its number
 
 
-def environment(threads: int) -> dict[str, str]:
-    """The environment of a measured process."""
+def environment(threads: int, checkout: Path = ROOT) -> dict[str, str]:
+    """The environment of a measured process, which uses the nmt of a checkout."""
     return os.environ | {
         "OMP_NUM_THREADS": str(threads),
         "MKL_NUM_THREADS": str(threads),
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": os.pathsep.join([str(checkout), os.environ.get("PYTHONPATH", "")]),
         "PYTHONUNBUFFERED": "1",
     }
 
 
-def run(words: Sequence[object], threads: int) -> Figures:
+def run(words: Sequence[object], threads: int, checkout: Path = ROOT) -> Figures:
     """Run a command: its seconds, and its peak memory in MB.
 
     Raises:
@@ -89,7 +89,10 @@ def run(words: Sequence[object], threads: int) -> Figures:
     with tempfile.TemporaryFile() as printed:
         start = time.perf_counter()
         process = subprocess.Popen(
-            [*map(str, words)], env=environment(threads), stdout=printed, stderr=printed
+            [*map(str, words)],
+            env=environment(threads, checkout),
+            stdout=printed,
+            stderr=printed,
         )
         _, status, usage = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - start
@@ -201,6 +204,7 @@ def translate(
     texts: Texts,
     options: Any,
     folder: Path,
+    checkout: Path = ROOT,
 ) -> Figures:
     """A process of scripts/timed_translation.py: sentences per second of each group, and BLEU."""
     del number  # all rounds are the same
@@ -215,7 +219,7 @@ def translate(
     write_text(given, json.dumps(job))
     python = python_of("ctranslate2", options) if transformer else sys.executable
     words = [python, ROOT / "scripts/timed_translation.py", given, result]
-    memory = run(words, options.threads)["memory (MB)"]
+    memory = run(words, options.threads, checkout)["memory (MB)"]
     seconds, outputs = json.loads(result.read_text(encoding="utf-8"))
     speeds = {name: sum(map(len, calls)) / seconds[name] for name, calls in texts.groups.items()}
     translations = dict(zip(texts.groups["all"][0], outputs, strict=True))
@@ -273,9 +277,9 @@ def decode(options: Any, folder: Path) -> None:
     if last := Checkpoints(run_folder).find("last"):  # of a shared run, there is none
         progress = read_progress(last)
         print(f"nmt: {progress.step:,} updates in {progress.seconds / 60:.1f} minutes.")
-    int8 = "decoding.precision=int8"
+    exact, int8 = "decoding.precision=float32", "decoding.precision=int8"
     variants: dict[str, tuple[Path | None, list[str]]] = {
-        "nmt": (None, []),
+        "nmt": (None, [exact]),
         "nmt int8": (None, [int8]),
     }
     if (run_folder / "neighbors.tsv").exists():
@@ -287,7 +291,7 @@ def decode(options: Any, folder: Path) -> None:
         if not (about := transformer / "training.txt").exists():
             raise PeerError(f"{about} is missing; the task `transformer` trains one and writes it")
         print(f"Transformer: {about.read_text(encoding='utf-8').strip()}.")
-        variants["Transformer"] = transformer, []
+        variants["Transformer"] = transformer, [exact]
         variants["Transformer int8"] = transformer, [int8]
     shared: dict[str, Any] = {
         "run_folder": run_folder,
@@ -301,6 +305,9 @@ def decode(options: Any, folder: Path) -> None:
             name: partial(translate, transformer=model, settings=[*search, *keys], **shared)
             for name, (model, keys) in variants.items()
         }
+        if options.before:
+            for name in ("nmt", "nmt int8"):
+                systems[f"{name} before"] = partial(systems[name], checkout=options.before)
         print(f"\nSentences per second, beam {beam}:\n")
         print(to_table(measure(systems, options.rounds), ["nmt", "nmt int8"]), flush=True)
 
@@ -416,6 +423,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--split", choices=("dev", "test"), default="test", help="decode")
     parser.add_argument("--beam", type=int, action="append", help="decode; default: 1 and 5")
     parser.add_argument("--transformer", type=Path, metavar="FOLDER", help="decode, transformer")
+    parser.add_argument(
+        "--before", type=Path, metavar="CHECKOUT", help="decode: an nmt of another commit"
+    )
     parser.add_argument("--minutes", type=float, default=41, help="transformer: of training")
     parser.add_argument(
         "--peer-python",

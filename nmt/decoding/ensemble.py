@@ -25,7 +25,7 @@ class Ensemble(TranslationModel):
 
     def __init__(self, models: Sequence[TranslationModel]) -> None:
         self.models = models
-        self.threads = models[0].threads
+        self.threads, self.precision = models[0].threads, models[0].precision
         self.lexicon = next((each.lexicon for each in models if each.lexicon is not None), None)
 
     def encode(self, sources: IdLists) -> tuple[PerModel, PerModel]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.config.schema import Precision
 from nmt.decoding.term_bias import TermLexicon, Terms
 from nmt.errors import NonFiniteError
 from nmt.model.lexicon import Lexicon
@@ -39,11 +40,13 @@ class TranslationModel(ABC):
 
     Attributes:
         threads: how many batches may run at a time, each in its own thread.
+        precision: of its products.
         lexicon: of the lexical bias; None if the model has none.
         terms: take the place of the lexicon; None if the sources have none.
     """
 
     threads = 1
+    precision: Precision = "float32"
     lexicon: Lexicon | None = None
     terms: TermLexicon | None = None
 

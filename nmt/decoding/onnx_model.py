@@ -98,6 +98,7 @@ class OnnxModel(TranslationModel):
             _Graph(name, files[name]) for name in ("encoder.onnx", "step.onnx", "output.onnx")
         )
         self.threads = threads or usable_threads()
+        self.precision = "int8" if CHECK in files else "float32"
         if LEXICON in files:
             self.lexicon = Lexicon.of_bytes(files[LEXICON])
 

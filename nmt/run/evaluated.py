@@ -74,6 +74,7 @@ class System:
             text.name,
             f"{len(text):,} sentences",
             f"beam {self.translator.options.beam}",
+            self.translator.model.precision,
         ]
         for key, value in self.overrides.items():
             if key != BEAM:
@@ -100,6 +101,7 @@ class System:
             # of an averaged checkpoint, the step of its last member
             "step": step_of(self.members[0][1].name),
             "beam": options.beam,
+            "precision": self.translator.model.precision,
             "length_penalty": options.length_penalty,
             "decoding": options.model_dump(mode="json"),
             "overrides": self.overrides,

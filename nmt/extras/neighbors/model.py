@@ -262,7 +262,8 @@ class NeighborModel(TranslationModel):
         datastore: Datastore | None = None,
         texts: Counter[Pair] | None = None,
     ) -> None:
-        self.model, self.threads, self.lexicon = model, model.threads, model.lexicon
+        self.model, self.threads = model, model.threads
+        self.precision, self.lexicon = model.precision, model.lexicon
         self.pairs, self.similar, self.options = pairs, similar, options
         self.datastore, self.texts = datastore, texts or Counter()
         self._known = dict[int, NDArray[np.floating[Any]]]()  # keys of pairs
