@@ -22,6 +22,7 @@ from pathlib import Path
 from types import FrameType
 
 ROOT = Path(__file__).resolve().parent.parent
+MODELS = "model/", "decoding/onnx_model"  # in training, in translating
 PACKAGE = f"{ROOT}/nmt/"
 DATA = f"""-q -c {ROOT}/configs/sample.yaml --set data.source.path={ROOT}/data/sample/sample.tsv
 --set data.max_pairs=300 --set data.split.dev=20 --set data.split.test=20 --set data.workers=1"""
@@ -59,9 +60,9 @@ def file_of(frame: FrameType) -> str:
     return frame.f_code.co_filename.removeprefix(PACKAGE).removesuffix(".py")
 
 
-def is_forward(stack: Stack) -> bool:
+def computes(stack: Stack) -> bool:
     """Whether the model, or a part of it, computes."""
-    return file_of(stack[0]).startswith("model/") and stack[0].f_code.co_name == "forward"
+    return file_of(stack[0]).startswith(MODELS) and stack[0].f_code.co_name in ("forward", "step")
 
 
 def is_next(stack: Stack, callers: Stack) -> bool:
@@ -87,13 +88,13 @@ def main() -> None:
         sys.setprofile(None)
         os.chdir(ROOT)
     found = update or calls
-    at_model = next(i for i, stack in enumerate(found) if is_forward(stack))
+    at_model = next(i for i, stack in enumerate(found) if computes(stack))
     to_model = found[at_model]
     if update:  # begin where the loop asks for the next batch
         found = found[max(i for i in range(at_model) if is_next(found[i], to_model)) :]
     files = [*dict.fromkeys(file_of(stack[0]) for stack in found)]
     way = [file for file, _ in groupby(file_of(each) for each in reversed(to_model[:-1]))]
-    depth = next(i for i, file in enumerate(way) if file.startswith("model/"))
+    depth = next(i for i, file in enumerate(way) if file.startswith(MODELS))
     print("\n".join(files))
     print(f"{len(files)} files, {depth} hops: {' > '.join(way[: depth + 1])}")
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from nmt.config.schema import Precision
 from nmt.decoding.term_bias import TermLexicon, Terms
-from nmt.errors import NonFiniteError
 from nmt.model.lexicon import Lexicon
 
 IdLists = Sequence[Sequence[int]]
@@ -111,12 +110,3 @@ def k_best(
     order = np.argsort(-largest, axis=1, kind="stable")
     ids = np.broadcast_to(ids, largest.shape)
     return np.take_along_axis(ids, order, 1), np.take_along_axis(largest, order, 1)
-
-
-def check_finite(log_probs: NDArray[np.floating[Any]]) -> None:
-    """Raises: NonFiniteError if the most probable words [N, k] have no finite log-probabilities."""
-    if not np.isfinite(log_probs[:, 0]).all():
-        raise NonFiniteError(
-            "the model's logits are not finite: its weights are damaged, or its training has "
-            "diverged"
-        )

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from nmt.cores import usable_threads
 from nmt.data.padding import pad_with_eos
-from nmt.decoding.model import IdLists, StepOutput, TranslationModel, check_finite
-from nmt.errors import CheckpointError
+from nmt.decoding.model import IdLists, StepOutput, TranslationModel
+from nmt.errors import CheckpointError, NonFiniteError
 from nmt.model.lexicon import Lexicon
 
 # No telemetry; onnxruntime reads it when it is imported.
@@ -185,6 +185,15 @@ class _Graph:
                 raise MemoryError(_first_line(error)) from None
             raise
         return dict(zip(names or self.outputs, values, strict=True))
+
+
+def check_finite(log_probs: NDArray[np.floating[Any]]) -> None:
+    """Raises: NonFiniteError if the most probable words [N, k] have no finite log-probabilities."""
+    if not np.isfinite(log_probs[:, 0]).all():
+        raise NonFiniteError(
+            "the model's logits are not finite: its weights are damaged, or its training has "
+            "diverged"
+        )
 
 
 def computes_exactly(check: bytes) -> bool:

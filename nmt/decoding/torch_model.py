@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from nmt.config.schema import Precision
 from nmt.data.batches import send
 from nmt.data.padding import pad_with_eos
-from nmt.decoding.model import IdLists, StepOutput, TranslationModel, check_finite
-from nmt.decoding.onnx_model import CHECK, OnnxModel
+from nmt.decoding.model import IdLists, StepOutput, TranslationModel
+from nmt.decoding.onnx_model import CHECK, OnnxModel, check_finite
 from nmt.model.graphs import make_graphs
 from nmt.model.int8 import check_graph, to_int8
 from nmt.model.lexical_bias import Translations
