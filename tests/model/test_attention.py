@@ -112,7 +112,7 @@ def make(kind: str, score: str, heads: int = 1) -> tuple[Attention, torch.Tensor
 def read(attention: Attention, values: torch.Tensor) -> Memory:
     mask = torch.arange(values.shape[1]) < torch.tensor(LENGTHS[: len(values)]).unsqueeze(1)
     return attention.build_memory(
-        values, mask, Summary(values[:, 0], RecurrentState(values[:, :1]))
+        values, mask, Summary(values[:, 0], RecurrentState(((values[:, 0], None),)))
     )
 
 

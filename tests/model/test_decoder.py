@@ -70,9 +70,9 @@ def test_gnmt_follows_its_equations(layers: int, stacked: dict[str, bool]) -> No
     vectors, attention = model.decoder.unroll(embedded, state, memory)
 
     w = {name: parameter.numpy() for name, parameter in model.decoder.named_parameters()}
-    assert state.recurrent.cell is not None
     for row in range(B):
-        h, c = (list(part[row].numpy()) for part in (state.recurrent.hidden, state.recurrent.cell))
+        h = [hidden[row].numpy() for hidden, _ in state.recurrent.layers]
+        c = [cell[row].numpy() for _, cell in state.recurrent.layers if cell is not None]
         context = np.zeros(0)
         for t in range(T):
             below = embedded[row, t].numpy()
@@ -130,7 +130,7 @@ def test_what_the_next_state_knows_of_the_source(decoder: dict[str, Any], sees: 
     state: DecoderState = model.step(torch.tensor([4]), start, changed).state
     first, top = (
         torch.autograd.grad(
-            state.recurrent.hidden[:, layer].sum(),
+            state.recurrent.layers[layer][0].sum(),
             values,
             retain_graph=True,
             materialize_grads=True,
@@ -185,14 +185,17 @@ def test_bridges_match_layers_from_the_top(
     module = (
         BRIDGES[bridge].load()(ModelConfig.model_validate({"bridge": bridge, **sections})).double()
     )
-    hidden, cell = (torch.randn(B, encoder_layers, 2 * size, dtype=torch.float64) for _ in range(2))
-    state = module(Summary(hidden[:, -1], RecurrentState(hidden, cell)))
-    assert state.cell is not None
-    assert state.hidden.shape == state.cell.shape == (B, decoder_layers, decoder_size)
-    for layer in range(decoder_layers):
-        source = max(0, encoder_layers - decoder_layers + layer)
-        for result, before, part in ((state.hidden, hidden, "hidden"), (state.cell, cell, "cell")):
-            x = before[:, source].numpy()
+    last = [
+        (torch.randn(B, 2 * size).double(), torch.randn(B, 2 * size).double())
+        for _ in range(encoder_layers)
+    ]
+    first = module(Summary(last[-1][0], RecurrentState(tuple(last))))
+    w: dict[str, Any] = {key: value.detach().numpy() for key, value in module.named_parameters()}
+    assert len(first.layers) == decoder_layers
+    for layer, state in enumerate(first.layers):
+        before = last[max(0, encoder_layers - decoder_layers + layer)]
+        for result, source, part in zip(state, before, ("hidden", "cell"), strict=True):
+            x = source.numpy()
             if bridge == "backward":
                 x = x[:, size:]  # the directions are concatenated, forward first
             if bridge == "copy":
@@ -200,8 +203,6 @@ def test_bridges_match_layers_from_the_top(
             elif bridge == "zero":
                 expected = np.zeros((B, size))
             else:
-                w: dict[str, Any] = {
-                    key: value.detach().numpy() for key, value in module.named_parameters()
-                }
                 expected = np.tanh(x @ w[f"{part}.{layer}.weight"].T + w[f"{part}.{layer}.bias"])
-            np.testing.assert_allclose(result[:, layer].detach(), expected, atol=1e-10)
+            assert result is not None
+            np.testing.assert_allclose(result.detach(), expected, atol=1e-10)

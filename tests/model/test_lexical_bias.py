@@ -12,6 +12,7 @@ from nmt.config.schema import DecodingConfig, ModelConfig, TrainingConfig
 from nmt.data.batches import build_batch
 from nmt.decoding.forced import score_batch
 from nmt.decoding.search import search
+from nmt.decoding.torch_model import TorchModel
 from nmt.model.lexical_bias import BASE, MAX_CHARACTERS, LexicalBias, Translations, WordKeys
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, SPECIALS
@@ -197,9 +198,10 @@ def test_training_minimizes_the_negative_log_likelihood(smoothing: float) -> Non
 def test_search_and_forced_decoding_have_the_probabilities_of_training(
     sections: dict[str, Any],
 ) -> None:
-    model = make(**sections).eval()
+    seq2seq = make(**sections).eval()
     with torch.inference_mode():
-        expected = log_probs(model)
+        expected = log_probs(seq2seq)
+    model = TorchModel(seq2seq)
     for scored, row, target in zip(score_batch(model, SRC, TGT), expected, TGT, strict=True):
         np.testing.assert_allclose(
             scored[0], row[range(len(target) + 1), [*target, EOS]].numpy(), atol=1e-9

@@ -13,8 +13,7 @@ from nmt.config.schema import Config, ModelConfig
 from nmt.data.batches import Batch
 from nmt.decoding.translation import Translation
 from nmt.model.attention import Memory
-from nmt.model.decoder import Decoder, DecoderState
-from nmt.model.interface import StepOutput
+from nmt.model.decoder import Decoder, DecoderOutput, DecoderState
 from nmt.model.recurrent import LayerState, RecurrentLayer
 from nmt.model.seq2seq import Decoded
 
@@ -57,11 +56,11 @@ class LateDecoder(Decoder):
     def __init__(self, config: ModelConfig, dropout: nn.Dropout) -> None:
         super().__init__(config, config.embedding_size, dropout)
 
-    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
+    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> DecoderOutput:
         attended = self.attention.step(state.recurrent.top, memory, state.attention)
         top, recurrent = self.recurrent.step(embedded, None, state.recurrent)
         vector = self.readout(top, embedded, attended.context)
-        return StepOutput(vector, attended.weights, DecoderState(recurrent, attended.state))
+        return DecoderOutput(vector, attended.weights, DecoderState(recurrent, attended.state))
 
 
 def length_error(outputs: Sequence[str], references: Sequence[str], lowercase: bool) -> float:
