@@ -94,8 +94,9 @@ def sampling_probabilities(
     if options.top_k is not None and options.top_k < scaled.shape[1]:
         smallest = -np.partition(-scaled, options.top_k - 1, axis=1)[:, options.top_k - 1]
         scaled = np.where(scaled < smallest[:, None], -np.inf, scaled)
-    probabilities = np.exp(scaled - scaled.max(1, keepdims=True))
-    probabilities /= probabilities.sum(1, keepdims=True)
+    largest = scaled.max(1, keepdims=True)
+    probabilities = np.exp(scaled - np.where(largest > -np.inf, largest, 0))
+    probabilities /= probabilities.sum(1, keepdims=True).clip(min=1)  # 0 where nothing is allowed
     if options.top_p < 1:
         descending = -np.sort(-probabilities, axis=1)
         # The more probable ids do not make up p.
