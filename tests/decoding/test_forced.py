@@ -13,10 +13,9 @@ from nmt.data.padding import pad_with_eos
 from nmt.decoding import forced
 from nmt.decoding.forced import ScoredPair, score_pairs
 from nmt.decoding.translator import Translator
-from nmt.model.seq2seq import Seq2Seq
 from nmt.run.load import load_translator
 from nmt.text.vocabulary import EOS, SOS
-from tests.decoding.test_translator import make_translator
+from tests.decoding.test_translator import make_seq2seq, make_translator
 
 
 @pytest.fixture(scope="module")
@@ -27,10 +26,10 @@ def translator() -> Translator:
 def test_the_same_probabilities_as_the_unrolled_model(translator: Translator) -> None:
     src, tgt = translator.src_vocabulary.ids("ab?"), translator.tgt_vocabulary.ids("b?a")
     padded, lengths = map(torch.from_numpy, pad_with_eos([src]))
-    assert isinstance(translator.model, Seq2Seq)
+    model = make_seq2seq(len(translator.tgt_vocabulary))
     with torch.inference_mode():
-        decoded = translator.model(padded, lengths, torch.tensor([[SOS, *tgt]]))
-        logits = translator.model.output(decoded.vectors)[0].double().numpy()
+        decoded = model(padded, lengths, torch.tensor([[SOS, *tgt]]))
+        logits = model.output(decoded.vectors)[0].double().numpy()
     expected = [
         row[word] - np.log(np.exp(row).sum()) for row, word in zip(logits, [*tgt, EOS], strict=True)
     ]

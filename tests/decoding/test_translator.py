@@ -16,6 +16,7 @@ from nmt.decoding.alignment import align
 from nmt.decoding.forced import score_pairs
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import search
+from nmt.decoding.torch_model import for_search
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator, WordlessLines
 from nmt.errors import ConfigError, DataError
@@ -29,20 +30,24 @@ JAPANESE = {"犬": 9, "は": 9, "眠る": 3, "。": 4, "２": 2}
 NUMBERS = {"7": 5, "+": 5, "=": 5, "x": 1}
 
 
-def make_translator(kind: str = "characters", **options: Any) -> Translator:
+def make_seq2seq(n_words: int) -> Seq2Seq:
     torch.manual_seed(1)
+    config = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 16}}
+    model = Seq2Seq(ModelConfig.model_validate(config), n_words, n_words).eval()
+    for parameter in model.parameters():
+        parameter.data.mul_(2)
+    return model
+
+
+def make_translator(kind: str = "characters", **options: Any) -> Translator:
     tokenizer = load_tokenizer(TokenizerConfig.model_validate({"kind": kind}), "en", "src", Path())
     vocabulary = Vocabulary.build(
         {"a": 3, "b": 2, "▁": 1} if kind == "characters" else {"a": 3, "b": 2, "￭!": 1}
     )
-    config = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 16}}
-    model = Seq2Seq(ModelConfig.model_validate(config), len(vocabulary), len(vocabulary)).eval()
-    for parameter in model.parameters():
-        parameter.data.mul_(2)
     options = {"beam": 3, "batch": 4, **options}
     tokenizers, vocabularies = (tokenizer, tokenizer), (vocabulary, vocabulary)
     return Translator(
-        model,
+        for_search(make_seq2seq(len(vocabulary)), threads=2),
         tokenizers=tokenizers,
         vocabularies=vocabularies,
         options=DecodingConfig.model_validate(options),
@@ -206,32 +211,14 @@ def test_the_number_of_threads_does_not_change_translations(method: str) -> None
     translator = make_translator(batch=3, method=method)
     texts = [f"{'ab ' * (1 + i % 7)}{chr(97 + i % 26)} b!" for i in range(12)] + [""]
     pairs = [(text, text[::-1]) for text in texts]
-    before, results = torch.get_num_threads(), []
-    try:
-        for threads in (1, 2):
-            torch.set_num_threads(threads)
-            results.append(
-                (
-                    outputs(translator.translate(texts)),
-                    [pair.token_log_probs for pair in score_pairs(translator, pairs)],
-                )
-            )
-    finally:
-        torch.set_num_threads(before)
+    results = []
+    for threads in (1, 2):
+        translator.model.threads = threads
+        scored = [pair.token_log_probs for pair in score_pairs(translator, pairs)]
+        results.append((outputs(translator.translate(texts)), scored))
     assert results[0][0] == results[1][0]
     for alone, beside in zip(results[0][1], results[1][1], strict=True):
         assert beside == pytest.approx(alone, abs=1e-5)
-
-
-def test_a_model_in_training_mode_is_refused() -> None:
-    translator = make_translator()
-    with pytest.raises(ValueError, match="the model is in training mode"):
-        Translator(
-            translator.model.train(),
-            tokenizers=translator.tokenizers,
-            vocabularies=translator.vocabularies,
-            options=translator.options,
-        )
 
 
 def test_batches_stay_within_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:
