@@ -278,7 +278,7 @@ class _StepLayer(RecurrentLayer):
 
 def _linear(weight: Tensor, bias: Tensor) -> nn.Linear:
     """A layer with these weights [O, I] and [O]."""
-    linear = nn.Linear(weight.shape[1], weight.shape[0])
+    linear = nn.Linear(weight.shape[1], weight.shape[0], device="meta")  # draws no random numbers
     linear.weight, linear.bias = nn.Parameter(weight.detach()), nn.Parameter(bias.detach())
     return linear
 
