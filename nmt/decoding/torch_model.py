@@ -110,8 +110,10 @@ def graphs_of(model: Seq2Seq, precision: Precision) -> dict[str, bytes] | None:
 
 
 def _agree(one: TranslationModel, other: TranslationModel) -> bool:
-    """Whether two models give the same log-probabilities for sentences of some tokens."""
-    sources, hypotheses = [[UNK] * 7, [UNK] * 2], 2
+    """Whether two models give the same log-probabilities for sentences of some tokens. Their number
+    and that of the hypotheses are other ones than in the example that graphs are made with.
+    """
+    sources, hypotheses = [[UNK] * 7, [UNK] * 2], 3
     found = []
     for model in (one, other):
         memory, state = model.encode(sources)

@@ -262,8 +262,10 @@ class LocalMonotonic(GlobalAttention):
     """
 
     def weigh(self, query: Tensor, memory: Memory, state: AttentionState) -> Tensor:
-        steps = state.position + state.stride * torch.arange(query.shape[1], device=query.device)
-        centers = torch.minimum(steps, memory.mask.sum(1, keepdim=True) - 1)  # [B, T]
+        # The number of hypotheses at one step would become a constant of an exported graph.
+        n_steps = query.shape[1] if state.stride else 1
+        steps = state.position + torch.arange(n_steps, device=query.device)
+        centers = torch.minimum(steps, memory.mask.sum(1, keepdim=True) - 1)  # [B, T] or [B, 1]
         near = _distance(centers, memory.mask).abs() <= self.window
         return _masked_softmax(self.score(query, memory.keys), near & memory.mask.unsqueeze(1))
 
