@@ -14,6 +14,7 @@ from nmt.data.batches import send
 from nmt.data.padding import pad_with_eos
 from nmt.decoding.model import IdLists, StepOutput, TranslationModel
 from nmt.decoding.onnx_model import CHECK, OnnxModel, check_finite
+from nmt.errors import NonFiniteError, pass_on_lack_of_memory
 from nmt.model.graphs import make_graphs
 from nmt.model.int8 import check_graph, to_int8
 from nmt.model.lexical_bias import Translations
@@ -96,12 +97,18 @@ class TorchModel(TranslationModel):
 def graphs_of(model: Seq2Seq, precision: Precision) -> dict[str, bytes] | None:
     """The files for `OnnxModel`. None if the model has parts that graphs cannot express: the graphs
     in float32 must give what torch gives.
+
+    Raises:
+        NonFiniteError: as `TranslationModel.log_probs`.
     """
     try:
         files = make_graphs(model)
-    except (RuntimeError, TypeError, ValueError, torch.onnx.OnnxExporterError):
-        return None
-    if not _agree(OnnxModel(files), TorchModel(model)):
+        if not _agree(OnnxModel(files), TorchModel(model)):
+            return None
+    except NonFiniteError:
+        raise
+    except Exception as error:  # noqa: BLE001 # of the exporter, of onnxruntime, or of such a part
+        pass_on_lack_of_memory(error)
         return None
     if precision == "int8":
         files |= {name: to_int8(files[name]) for name in ("step.onnx", "output.onnx")}
@@ -113,7 +120,7 @@ def _agree(one: TranslationModel, other: TranslationModel) -> bool:
     """Whether two models give the same log-probabilities for sentences of some tokens. Their number
     and that of the hypotheses are other ones than in the example that graphs are made with.
     """
-    sources, hypotheses = [[UNK] * 7, [UNK] * 2], 3
+    sources, hypotheses = [[UNK] * 7, [UNK] * 2], 5
     found = []
     for model in (one, other):
         memory, state = model.encode(sources)

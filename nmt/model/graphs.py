@@ -85,7 +85,6 @@ def make_graphs(model: Seq2Seq) -> dict[str, bytes]:
     files["step.onnx"] = _export(step, for_step, step.names)
     output = _OutputGraph(model.output)
     files["output.onnx"] = _export(output, for_output, ["log_probs", "best_ids", "best"])
-    model.eval()  # the exporter has put all parts into the mode of the graphs
     return files
 
 
@@ -219,7 +218,7 @@ def _export(graph: nn.Module, inputs: Mapping[str, Tensor], outputs: Sequence[st
     # of each sequence; and wherever a number of the example becomes a constant.
     with warnings.catch_warnings(action="ignore"):
         torch.onnx.export(
-            graph,
+            graph.eval(),  # the exporter leaves all parts in this mode
             tuple(inputs.values()),
             file,
             input_names=[*inputs],
