@@ -109,19 +109,25 @@ def test_the_bias_is_that_of_the_equation(sentences: list[list[int]], seed: int)
         torch.testing.assert_close(values[b], bias[b][:, ids])
 
 
-def with_words() -> LexicalBias:
+WORD_TOKENS = [*SPECIALS, "▁key", "board", "▁Key", "s", "!", "▁", "boards", "'s"]
+
+
+def fill_with_words(module: LexicalBias) -> None:
     """Subwords 4 to 11, and a lexicon of three words: keyboard, keyboards, s."""
-    module = LexicalBias(SRC_V, TGT_V, SIZE, n_words=4).double()
     module.fill(*random_table())
-    tokens = [*SPECIALS, "▁key", "board", "▁Key", "s", "!", "▁", "boards", "'s"]
     words = WordKeys(SRC_V)
-    words.fill(tokens, lowercase=True)
+    words.fill(WORD_TOKENS, lowercase=True)
     keys = torch.stack([words(torch.tensor([ids]))[1][0, 0] for ids in ([4, 5], [4, 10], [7])])
     ids, probabilities = (
         torch.tensor([[4, 5, 0], [6, 0, 0], [7, 8, 9]]),
         torch.tensor([[0.9, 0.8, 0], [1.0, 0, 0], [0.5, 0.4, 0.1]]),
     )
-    module.fill_words(tokens, keys, ids, probabilities)
+    module.fill_words(WORD_TOKENS, keys, ids, probabilities)
+
+
+def with_words() -> LexicalBias:
+    module = LexicalBias(SRC_V, TGT_V, SIZE, n_words=4).double()
+    fill_with_words(module)
     return module
 
 
