@@ -3,18 +3,18 @@
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from nmt.decoding.fast import Int8Linear, PackedLinear
+from nmt.config.schema import Precision
+from nmt.decoding.model import TranslationModel
 from nmt.errors import TrainingError
 from nmt.files import read_json, replacing, write_json
-from nmt.model.seq2seq import Seq2Seq
-from nmt.run import weights
+from nmt.run import load
 from nmt.run.folder import ancestors, find_run, lock_run
-from nmt.run.load import load_translator
-from nmt.run.weights import load_weights
+from nmt.run.graphs import load_graphs
 from tests import toy
 from tests.conftest import Run
 
@@ -136,44 +136,38 @@ def test_a_run_finds_what_its_training_named_from_another_folder(
 # Loading a run to translate with
 
 
-@pytest.mark.parametrize(("precision", "layer"), [("float32", PackedLinear), ("int8", Int8Linear)])
-def test_a_loaded_model_has_packed_weights(run: Path, precision: str, layer: type) -> None:
-    translator = load_translator(run, overrides=[f"decoding.precision={precision}"])
-    assert isinstance(translator.model.get_submodule("output.logits"), layer)
-
-
 @pytest.mark.parametrize("name", ["src.vocab.txt", "neighbors.tsv", "checkpoints"])
 def test_a_run_that_is_replaced_while_it_is_loaded(
-    nmt: Run, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    nmt: Run, run: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """Old weights do not get a new vocabulary."""
     changed = (
         next(run.glob("checkpoints/*/model.safetensors")) if name == "checkpoints" else run / name
     )
 
-    def load_and_replace(checkpoint: Path, model: Seq2Seq) -> None:
-        load_weights(checkpoint, model)
+    def load_and_replace(*words: Any) -> TranslationModel:
+        model = load_graphs(*words)
         content = changed.read_bytes() if changed.exists() else b"source\ttarget\n"
         with replacing(changed) as new:
             new.write_bytes(content)
+        return model
 
-    for words in (("translate", "--run", run, "A dog."), ("export", run, "-o", tmp_path / "new")):
-        monkeypatch.setattr(weights, "load_weights", load_and_replace)
-        text = f"nmt: {changed}: was changed while the run was loaded; repeat the command\n"
-        nmt.refuses(text, *words)
-        monkeypatch.undo()
-        changed.unlink() if name == "neighbors.tsv" else None
-    assert not (tmp_path / "new").exists()
+    monkeypatch.setattr(load, "load_graphs", load_and_replace)
+    text = f"nmt: {changed}: was changed while the run was loaded; repeat the command\n"
+    nmt.refuses(text, "translate", "--run", run, "A dog.")
+    monkeypatch.undo()
+    changed.unlink() if name == "neighbors.tsv" else None
     assert nmt("translate", "--run", run, "A dog.").status == 0
 
 
 def test_a_checkpoint_that_a_training_deletes_after_it_was_read(
     nmt: Run, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def load_and_delete(checkpoint: Path, model: Seq2Seq) -> None:
-        load_weights(checkpoint, model)
+    def load_and_delete(run: Path, checkpoint: Path, precision: Precision) -> TranslationModel:
+        model = load_graphs(run, checkpoint, precision)
         shutil.rmtree(checkpoint)
+        return model
 
     expected = nmt("translate", "--run", run, "A dog.")
-    monkeypatch.setattr(weights, "load_weights", load_and_delete)
+    monkeypatch.setattr(load, "load_graphs", load_and_delete)
     assert nmt("translate", "--run", run, "A dog.") == expected

@@ -15,16 +15,19 @@ from tests.conftest import Run
 SENTENCE = "The dog sees the tree."
 TOOLS = [f"{side}.{end}" for side in ("src", "tgt") for end in ("vocab.txt", "spm.model")]
 CHECKPOINT = "checkpoints/step-00000004"
-NEEDED = [*TOOLS, "checkpoints/best.json", f"{CHECKPOINT}/model.safetensors"]
+GRAPHS = [f"{name}.onnx" for name in ("encoder", "step", "output", "check")]
 TRAIN = "train -q -c {run}/config.yaml"
 # A command, and the files that it reads.
 READ = {
     f"translate --run {{run}} {SENTENCE}": [
-        f"run/{name}" for name in (*NEEDED, "checksums.json", f"{CHECKPOINT}/checksums.json")
+        *(f"run/{name}" for name in (*TOOLS, "checkpoints/best.json", "checksums.json")),
+        *(f"run/{CHECKPOINT}/graphs-int8/{name}" for name in (*GRAPHS, "graphs.json")),
+        f"run/{CHECKPOINT}/checksums.json",
     ],
     f"{TRAIN} -o {{run}} --resume --set training.max_steps=5": [
         "run/manifest.json",
         "run/checkpoints/last.json",
+        f"run/{CHECKPOINT}/model.safetensors",
         f"run/{CHECKPOINT}/optimizer.safetensors",
         f"run/{CHECKPOINT}/progress.json",
     ],

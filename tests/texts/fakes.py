@@ -52,7 +52,7 @@ class FakeTranslator(Translator):
         src, tgt = (tokenizer(language) for language in languages)
         vocabulary = Vocabulary([*WORDS], [0, *WORDS.values()])
         super().__init__(
-            Scripted(lambda *_: {}, lambda *_: [], V).eval(),
+            Scripted(lambda *_: {}, lambda *_: [], V),
             tokenizers=(src, tgt),
             vocabularies=(vocabulary, vocabulary),
             options=DecodingConfig(beam=5),

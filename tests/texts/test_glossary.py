@@ -9,16 +9,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
 
 from nmt.config.schema import DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.decoding.alignment import align
 from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.fast import replace_submodules
+from nmt.decoding.model import TranslationModel
+from nmt.decoding.torch_model import for_search
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, TooLargeError
-from nmt.model.interface import TranslationModel
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.tokenizers import SIDES, load_tokenizer
 from nmt.text.vocabulary import SPECIALS, Vocabulary
@@ -69,7 +68,10 @@ def dictionary_translator(*, lowercase: bool = False) -> Translator:
     config = TokenizerConfig(kind="words", lowercase=lowercase)
     words = [load_tokenizer(config, "en", side, Path()) for side in SIDES]
     return Translator(
-        model, tokenizers=(words[0], words[1]), vocabularies=(src, tgt), options=DecodingConfig()
+        for_search(model),
+        tokenizers=(words[0], words[1]),
+        vocabularies=(src, tgt),
+        options=DecodingConfig(),
     )
 
 
@@ -80,10 +82,10 @@ def translator() -> Translator:
 
 @pytest.fixture
 def unbiased(translator: Translator) -> Translator:
-    """Its lexical bias has another class, so that terms can only take the place of words."""
-    bias, other = translator.model.get_submodule("lexical_bias"), nn.Module()
-    vars(other).update(look_up=bias.look_up, forward=bias.forward)
-    return with_model(translator, replace_submodules(translator.model, lexical_bias=other))
+    """Terms can only take the place of words."""
+    model = copy(translator.model)
+    vars(model)["with_terms"] = lambda *_: None
+    return with_model(translator, model)
 
 
 def texts_of(results: Sequence[Sequence[Translation]]) -> list[str]:

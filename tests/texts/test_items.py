@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from nmt.config.schema import DecodingConfig, ModelConfig, TokenizerConfig
+from nmt.decoding.torch_model import TorchModel
 from nmt.decoding.translator import Translator
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.tokenizers import SIDES, load_tokenizer
@@ -119,7 +120,7 @@ def test_what_the_lexicon_knows_of_a_word() -> None:
         load_tokenizer(TokenizerConfig(kind="characters"), "en", side, Path()) for side in SIDES
     ]
     translator = Translator(
-        model,
+        TorchModel(model),
         tokenizers=(tokenizers[0], tokenizers[1]),
         vocabularies=(letters, letters),
         options=DecodingConfig(),
@@ -127,7 +128,8 @@ def test_what_the_lexicon_knows_of_a_word() -> None:
     kind_of = kinds_of_words(translator)
     assert kind_of is not None
     assert [*map(kind_of, ["Ab", "Ba", "A", "Cab"])] == ["copied", "other", "other", "new"]
-    bias.word_keys[-1] = 5  # full: the training data may have had more words
+    assert translator.model.lexicon is not None
+    translator.model.lexicon.word_keys[-1] = 5  # full: the training data may have had more words
     kind_of = kinds_of_words(translator)
     assert kind_of is not None
     assert [*map(kind_of, ["Ab", "Cab"])] == ["copied", "other"]
