@@ -86,7 +86,7 @@ class OnnxModel(TranslationModel):
         threads: as in `TranslationModel`; default: as many as this process may use.
 
     Raises:
-        CheckpointError: a graph cannot be loaded.
+        CheckpointError: a graph or the lexicon cannot be loaded.
     """
 
     def __init__(
@@ -100,7 +100,10 @@ class OnnxModel(TranslationModel):
         self.threads = threads or usable_threads()
         self.precision = "int8" if CHECK in files else "float32"
         if LEXICON in files:
-            self.lexicon = Lexicon.of_bytes(files[LEXICON])
+            try:
+                self.lexicon = Lexicon.of_bytes(files[LEXICON])
+            except ValueError as error:
+                raise CheckpointError(f"{LEXICON}: cannot be loaded ({error})") from None
 
     def encode(self, sources: IdLists) -> tuple[Tensors, State]:
         src, src_lengths = pad_with_eos(sources)
@@ -175,15 +178,17 @@ class _Graph:
         """The outputs by name, or some of them. Tensors that the graph does not take are ignored.
 
         Raises:
+            CheckpointError: the graph does not fit these tensors.
             MemoryError: they need more memory than there is.
         """
-        given = {name: tensors[name] for name in self.inputs}
         try:
+            given = {name: tensors[name] for name in self.inputs}
             values: Any = self.session.run(names, given)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 # as above
             if "alloc" in str(error).lower():
                 raise MemoryError(_first_line(error)) from None
-            raise
+            text = f"{self.name}: does not fit the other files of the run ({_first_line(error)})"
+            raise CheckpointError(text) from None
         return dict(zip(names or self.outputs, values, strict=True))
 
 

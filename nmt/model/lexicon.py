@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from nmt.data.padding import pad_with_eos
@@ -39,12 +40,35 @@ class Lexicon:
 
     @classmethod
     def of_bytes(cls, content: bytes) -> "Lexicon":
-        """The lexicon that `to_bytes` wrote."""
-        return cls(**load(content))
+        """The lexicon that `to_bytes` wrote.
+
+        Raises:
+            ValueError: it is damaged.
+        """
+        try:
+            lexicon = cls(**load(content))
+        except (SafetensorError, TypeError) as error:  # the latter for other names
+            raise ValueError(str(error)) from None
+        if not lexicon.is_valid():
+            raise ValueError("its numbers are out of their range")
+        return lexicon
 
     def to_bytes(self) -> bytes:
         """The content of a file of safetensors."""
         return save({each.name: getattr(self, each.name) for each in fields(self)})
+
+    def is_valid(self) -> bool:
+        """Whether all have their types and sizes, and numbers of characters their range. Those of a
+        damaged file may not.
+        """
+        arrays = [getattr(self, each.name) for each in fields(self)]
+        of_tokens, n_words = arrays[3:], len(self.word_keys)
+        return (
+            "".join(f"{each.dtype.kind}{each.ndim}" for each in arrays) == "i2f2i1i1i1b1b1"
+            and self.ids.shape == self.probabilities.shape
+            and {*map(len, of_tokens)} == {len(self.ids) - n_words if n_words else 0}
+            and bool(((self.lengths >= 0) & (self.lengths <= MAX_CHARACTERS)).all())
+        )
 
     def rows(self, src: NDArray[np.int64]) -> NDArray[np.int64]:
         """The row of the lexicon for each token of sentences [B, S]."""
@@ -84,7 +108,7 @@ class Lexicon:
     def _keys_of_words(self, src: NDArray[np.int64]) -> NDArray[np.int64]:
         """For each token [B, S] the key of the word to which it belongs; as `WordKeys` does."""
         begins = self.begins[src]
-        begins[:, 0] = True
+        begins[:, :1] = True
         begins[:, 1:] |= self.ends[src[:, :-1]]
         n_tokens = src.shape[1]
         # The place of the first token of its word, for each token.

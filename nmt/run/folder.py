@@ -166,7 +166,7 @@ def find_run(folder: Path | None) -> Path:
                 f"{folder}: no run here; `nmt train -c CONFIG -o {folder}` creates one"
             )
         # The run may come from a stranger.
-        patterns = ("*", "checkpoints/*", "checkpoints/*/*")
+        patterns = ("*", "checkpoints/*", "checkpoints/*/*", "checkpoints/*/*/*")
         for path in (path for pattern in patterns for path in folder.glob(pattern)):
             if not path.resolve().is_relative_to(folder.resolve()):
                 raise CheckpointError(

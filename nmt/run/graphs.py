@@ -18,14 +18,15 @@ from typing import Any
 from nmt import __version__
 from nmt.config.schema import Precision
 from nmt.decoding.model import TranslationModel
-from nmt.decoding.onnx_model import CHECK, OnnxModel, computes_exactly
+from nmt.decoding.onnx_model import CHECK, LEXICON, OnnxModel, computes_exactly
 from nmt.errors import CheckpointError, NmtWarning, pass_on_lack_of_memory
 from nmt.files import new_folder, read_checksums, read_json, sha256_of, write_json
 from nmt.run.checkpoint import MODEL_FILE
 
 SUMMARY = "graphs.json"
 MAX_BYTES = 1 << 31  # of a file
-EXTERNAL = b"external_data"  # a graph may not take tensors from other files
+FILES = ("encoder.onnx", "step.onnx", "output.onnx")
+EXTERNAL = b"location"  # in a graph: the values of a tensor are in another file, which is refused
 
 
 def load_graphs(run: Path, checkpoint: Path, precision: Precision) -> TranslationModel:
@@ -45,11 +46,7 @@ def load_graphs(run: Path, checkpoint: Path, precision: Precision) -> Translatio
             "copy the run again, or set another precision"
         )
     files = {name: _read(folder / name, digest) for name, digest in summary["sha256"].items()}
-    if precision == "int8" and not computes_exactly(files[CHECK]):
-        text = "computes in float32: on this processor, sums of 8-bit products overflow"
-        warnings.warn(text, NmtWarning, stacklevel=2)
-        return load_graphs(run, checkpoint, "float32")
-    return OnnxModel(files)
+    return _load_files(run, checkpoint, files)
 
 
 def make_graphs(run: Path, checkpoint: Path, precision: Precision) -> TranslationModel:
@@ -78,8 +75,15 @@ def make_graphs(run: Path, checkpoint: Path, precision: Precision) -> Translatio
             digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
             summary = {"nmt": __version__, "model": digest, "sha256": digests}
             write_json(temporary / SUMMARY, summary, indent=1)
-    if precision == "int8" and not computes_exactly(files[CHECK]):
-        return OnnxModel(graphs_of(model, "float32") or {})
+    return _load_files(run, checkpoint, files)
+
+
+def _load_files(run: Path, checkpoint: Path, files: Mapping[str, bytes]) -> TranslationModel:
+    """The model of these graphs, or that in float32 where 8-bit products are not exact."""
+    if CHECK in files and not computes_exactly(files[CHECK]):
+        text = "computes in float32: on this processor, sums of 8-bit products overflow"
+        warnings.warn(text, NmtWarning, stacklevel=2)
+        return load_graphs(run, checkpoint, "float32")
     return OnnxModel(files)
 
 
@@ -108,8 +112,8 @@ def _read_summary(folder: Path) -> dict[str, Any]:
         return {}
     try:
         summary = read_json(path)
-        names: Mapping[str, str] = summary["sha256"]
-        if all(Path(name).name == name for name in names) and isinstance(summary["model"], str):
+        names = summary["sha256"].keys()
+        if {*FILES} <= names <= {*FILES, LEXICON, CHECK} and isinstance(summary["model"], str):
             return summary
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         pass_on_lack_of_memory(error)
