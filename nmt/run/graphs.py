@@ -23,7 +23,7 @@ from nmt.errors import CheckpointError, NmtWarning, pass_on_lack_of_memory
 from nmt.files import new_folder, read_checksums, read_json, sha256_of, write_json
 from nmt.run.checkpoint import MODEL_FILE
 
-SUMMARY = "graphs.json"
+SUMMARY, GRAPHS_FOLDERS = "graphs.json", "graphs-*"
 MAX_BYTES = 1 << 31  # of a file
 FILES = ("encoder.onnx", "step.onnx", "output.onnx")
 EXTERNAL = b"location"  # in a graph: the values of a tensor are in another file, which is refused
@@ -97,7 +97,7 @@ def weights_digest(checkpoint: Path) -> str:
     path = checkpoint / MODEL_FILE
     if path.exists():
         return (read_checksums(checkpoint).get(MODEL_FILE) or [sha256_of(path)])[0]
-    summaries = map(_read_summary, sorted(checkpoint.glob(graphs_folder(Path(), "*").name)))
+    summaries = map(_read_summary, sorted(checkpoint.glob(GRAPHS_FOLDERS)))
     return next((str(summary["model"]) for summary in summaries if summary), "")
 
 

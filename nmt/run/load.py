@@ -25,7 +25,7 @@ from nmt.run.folder import (
     load_tokenizers,
     load_vocabularies,
 )
-from nmt.run.graphs import load_graphs
+from nmt.run.graphs import GRAPHS_FOLDERS, load_graphs
 from nmt.text.tokenizers import SIDES, model_path
 
 
@@ -41,7 +41,7 @@ def find_run_and_checkpoint(path: Path | None) -> tuple[Path, Path]:
     """
     if (
         path is not None
-        and (path / MODEL_FILE).exists()
+        and ((path / MODEL_FILE).exists() or any(path.glob(GRAPHS_FOLDERS)))
         and holds_run(run := path.resolve().parent.parent)
     ):
         return run, path
