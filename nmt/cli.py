@@ -205,21 +205,21 @@ def start(
 ) -> None:
     if not version:
         return
-    import torch
-
     from nmt import __version__
-    from nmt.device import pick_device
 
-    device = pick_device("auto")
-    name = f" ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else ""
-    threads = torch.get_num_threads()
-    cpu = torch.backends.cpu.get_cpu_capability()
-    print(
-        f"nmt {__version__}\n"
-        f"Python {platform.python_version()}, {platform.system()} {platform.machine()}\n"
-        f"torch {torch.__version__}\n"
-        f"device {device.type}{name}; CPU {cpu}, {threads} thread{'s' * (threads > 1)}"
-    )
+    print(f"nmt {__version__}")
+    print(f"Python {platform.python_version()}, {platform.system()} {platform.machine()}")
+    with suppress(ModuleNotFoundError):  # translating on a CPU needs no torch
+        import torch
+
+        from nmt.device import pick_device
+
+        device = pick_device("auto")
+        name = f" ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else ""
+        threads = torch.get_num_threads()
+        cpu = torch.backends.cpu.get_cpu_capability()
+        print(f"torch {torch.__version__}")
+        print(f"device {device.type}{name}; CPU {cpu}, {threads} thread{'s' * (threads > 1)}")
     raise typer.Exit
 
 
