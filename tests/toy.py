@@ -15,8 +15,6 @@ from nmt.config.schema import Config
 from nmt.data.corpus import Sequences
 from nmt.data.manifest import MANIFEST
 from nmt.files import CHECKSUMS_FILE
-from nmt.run.folder import find_checkpoint
-from nmt.run.graphs import make_graphs
 
 NOUNS = [
     ("dog", "Hund"),
@@ -107,8 +105,8 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def train(folder: Path, **sections: Any) -> Path:
-    """Prepare data in `folder`/prepared and train a small run in `folder`/run, with graphs, in two
-    or three seconds; the run folder.
+    """Prepare data in `folder`/prepared and train a small run in `folder`/run, in one or two
+    seconds; the run folder.
     """
     sections = {
         "data": {"split": {"dev": 20, "test": 40}, "prepared": str(folder / "prepared")},
@@ -129,7 +127,5 @@ def train(folder: Path, **sections: Any) -> Path:
     }
     config = configure(write_table(folder / "pairs.tsv", sentence_pairs()), **sections)
     prepare.run(config, progress=False)
-    run = folder / "run"
-    train_command.run(config, run, quiet=True)
-    make_graphs(run, find_checkpoint(run), "int8")  # or the first translation would, and say so
-    return run
+    train_command.run(config, folder / "run", quiet=True)
+    return folder / "run"

@@ -1,4 +1,4 @@
-"""Models of torch in search, and in the form that is fastest where they are."""
+"""Models of torch in search, and those that no graph expresses."""
 
 from typing import Any
 from unittest.mock import Mock
@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, ModelConfig
-from nmt.decoding.onnx_model import OnnxModel
 from nmt.decoding.search import search
-from nmt.decoding.torch_model import TorchModel, for_search, graphs_of
+from nmt.decoding.torch_model import TorchModel, graphs_of
 from nmt.errors import NonFiniteError
 from nmt.model.decoder import AttentionalReadout
 from nmt.model.recurrent import GRU, LayerState
 from nmt.model.seq2seq import Seq2Seq
+from tests.model.test_graphs import onnx_model
 from tests.outside.my_parts import MinimalCell
 
 
@@ -33,16 +33,9 @@ def test_a_model_in_training_mode_is_refused() -> None:
         TorchModel(make().train())
 
 
-def test_only_models_on_a_cpu_become_graphs() -> None:
-    assert isinstance(for_search(make().to("meta")), TorchModel)
-    found = for_search(make(), threads=3)
-    assert isinstance(found, OnnxModel)
-    assert found.threads == 3
-
-
 def test_a_model_of_torch_has_the_weights_as_they_are_now() -> None:
     seq2seq, options = make(), DecodingConfig(beam=2)
-    as_it_is, as_it_was = TorchModel(seq2seq), for_search(seq2seq)
+    as_it_is, as_it_was = TorchModel(seq2seq), onnx_model(seq2seq)
     ((before,),) = search(as_it_was, [[4, 5]], options)
     seq2seq.get_parameter("output.logits.bias").data[7] += 50
     assert search(as_it_was, [[4, 5]], options)[0][0].ids == before.ids
@@ -95,7 +88,6 @@ def test_parts_that_graphs_cannot_express_stay_in_torch(
     monkeypatch.setattr(f"nmt.model.{name}", part)
     model = make()
     assert graphs_of(model, "int8") is None
-    assert isinstance(for_search(model), TorchModel)
     assert not any(each.training for each in model.modules())
 
 

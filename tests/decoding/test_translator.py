@@ -16,13 +16,13 @@ from nmt.decoding.alignment import align
 from nmt.decoding.forced import score_pairs
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import search
-from nmt.decoding.torch_model import for_search
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator, WordlessLines
 from nmt.errors import ConfigError, DataError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
+from tests.model.test_graphs import onnx_model
 
 TEXTS = ["ab", "", "a b a b", "  ", "b", "abababab"]
 ENGLISH = {"the": 9, "dog": 5, "sleeps": 3, "￭.": 4, "2": 1}
@@ -47,7 +47,7 @@ def make_translator(kind: str = "characters", **options: Any) -> Translator:
     options = {"beam": 3, "batch": 4, **options}
     tokenizers, vocabularies = (tokenizer, tokenizer), (vocabulary, vocabulary)
     return Translator(
-        for_search(make_seq2seq(len(vocabulary)), threads=2),
+        onnx_model(make_seq2seq(len(vocabulary)), threads=2),
         tokenizers=tokenizers,
         vocabularies=vocabularies,
         options=DecodingConfig.model_validate(options),

@@ -10,7 +10,7 @@ import torch
 
 from nmt.config.parts import ATTENTIONS, BRIDGES, CELLS, DECODERS, OUTPUTS, READOUTS, SCORES
 from nmt.config.rules import check_rules
-from nmt.config.schema import Config, DecodingConfig, ModelConfig
+from nmt.config.schema import Config, DecodingConfig, ModelConfig, Precision
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.forced import score_batch
 from nmt.decoding.hypothesis import Hypothesis
@@ -97,6 +97,14 @@ def config_of(system: str) -> ModelConfig:
     return ModelConfig.model_validate({"embedding_size": 6, **sections, **merged})
 
 
+def onnx_model(
+    model: Seq2Seq, precision: Precision = "float32", threads: int | None = None
+) -> OnnxModel:
+    files = graphs_of(model, precision)
+    assert files is not None
+    return OnnxModel(files, threads)
+
+
 @cache
 def models(system: str, seed: int = 4) -> tuple[Seq2Seq, TorchModel, OnnxModel]:
     """Far from uniform, so that sentences differ."""
@@ -106,9 +114,7 @@ def models(system: str, seed: int = 4) -> tuple[Seq2Seq, TorchModel, OnnxModel]:
         parameter.data.mul_(1.5)
     if (bias := model.lexical_bias) is not None:
         fill_with_words(bias) if bias.n_words else bias.fill(*random_table())
-    files = graphs_of(model, "float32")
-    assert files is not None
-    return model, TorchModel(model), OnnxModel(files)
+    return model, TorchModel(model), onnx_model(model)
 
 
 def check_same(found: Sequence[Hypothesis], expected: Sequence[Hypothesis]) -> None:

@@ -13,11 +13,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.forced import score_batch
-from nmt.decoding.onnx_model import CHECK, OnnxModel, _Graph, computes_exactly
+from nmt.decoding.onnx_model import CHECK, _Graph, computes_exactly
 from nmt.decoding.search import search
-from nmt.decoding.torch_model import TorchModel, graphs_of
+from nmt.decoding.torch_model import TorchModel
 from nmt.model.int8 import MIN_SIDE, check_graph, to_int8
 from nmt.model.seq2seq import Seq2Seq
+from tests.model.test_graphs import onnx_model
 
 INPUTS, OUTPUTS = 70, MIN_SIDE
 Array = NDArray[np.float32]
@@ -140,14 +141,12 @@ def test_a_model_gives_nearly_the_same_whatever_the_batch(system: str) -> None:
     decoder = {"hidden_size": 64, **sections.get("decoder", {})}
     config = ModelConfig.model_validate({**sizes, **sections, "decoder": decoder})
     seq2seq = Seq2Seq(config, 100, 300).eval()
-    files = graphs_of(seq2seq, "int8")
-    assert files is not None
-    assert {"encoder.onnx", "step.onnx", "output.onnx", CHECK} <= files.keys()
-    model, random = OnnxModel(files), np.random.default_rng(1)
+    model, random = onnx_model(seq2seq, "int8"), np.random.default_rng(1)
     sources, targets = (
         [random.integers(4, n, size=length).tolist() for length in random.integers(1, 12, size=9)]
         for n in (100, 300)
     )
+    assert model.precision == "int8"
     together = score_batch(model, sources, targets)
     for one, other in zip(
         together, score_batch(TorchModel(seq2seq), sources, targets), strict=True

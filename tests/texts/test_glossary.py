@@ -14,7 +14,6 @@ from nmt.config.schema import DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.decoding.alignment import align
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.model import TranslationModel
-from nmt.decoding.torch_model import for_search
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, TooLargeError
@@ -24,6 +23,7 @@ from nmt.text.vocabulary import SPECIALS, Vocabulary
 from nmt.texts.glossary import Glossary, Term, missing
 from nmt.texts.terms import translate_with_terms
 from nmt.texts.translator import TextTranslator
+from tests.model.test_graphs import onnx_model
 from tests.toy import NOUNS, VERBS
 
 TEXTS = ["The dog sees the king.", "The man knows the dog.", "The river loves the man."]
@@ -68,7 +68,7 @@ def dictionary_translator(*, lowercase: bool = False) -> Translator:
     config = TokenizerConfig(kind="words", lowercase=lowercase)
     words = [load_tokenizer(config, "en", side, Path()) for side in SIDES]
     return Translator(
-        for_search(model),
+        onnx_model(model),
         tokenizers=(words[0], words[1]),
         vocabularies=(src, tgt),
         options=DecodingConfig(),
