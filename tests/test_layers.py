@@ -25,44 +25,21 @@ LEVEL = {part: level for level, part in enumerate([*LAYERS.split(" < "), "__main
 # The extras whose files another extra may import.
 NEEDS = {name: extra.needs for name, extra in extras().items()}
 
-# These modules do not import torch, so that they load quickly, and that translating can do without.
-# In data, only the batches make tensors of ids.
-WITHOUT_TORCH = [
-    path
-    for part in (
-        "__init__",
-        "errors",
-        "plugins",
-        "cores",
-        "files",
-        "bars",
-        "config",
-        "text",
-        "lines",
-        "data",
-    )
-    for path in (
-        [PACKAGE / f"{part}.py"]
-        if (PACKAGE / f"{part}.py").is_file()
-        else sorted((PACKAGE / part).rglob("*.py"))
-    )
-    if path.name != "batches.py"
-]
-WITHOUT_TORCH += [*(PACKAGE / "report").glob("*.py"), *(PACKAGE / "evaluation").glob("*.py")]
-WITHOUT_TORCH += [
-    PACKAGE / f"{name}.py"
-    for name in (
-        "run/checkpoint",
-        "run/confidence",
-        "run/folder",
-        "run/journal",
-        "run/progress",
-        "commands/answers",
-        "commands/options",
-    )
-]
-
 MODULES = sorted(PACKAGE.rglob("*.py"))
+
+# The modules of the core that import torch: those of training and of models that are trained.
+# Others load quickly, and translating on a CPU can do without it.
+WITH_TORCH = {
+    *(PACKAGE / f"{name}.py" for name in ("device", "data/batches", "run/weights")),
+    PACKAGE / "decoding" / "torch_model.py",
+    *(path for path in MODULES if path.parent == PACKAGE / "training"),
+    *(path for path in MODULES if path.parent == PACKAGE / "model"),
+} - {PACKAGE / "model" / f"{name}.py" for name in ("__init__", "int8", "lexicon")}
+WITHOUT_TORCH = [
+    path for path in MODULES if path not in WITH_TORCH and PACKAGE / "extras" not in path.parents
+]
+# They import it where they need it: to train, to record a training, to print its version.
+ON_USE = {PACKAGE / f"{name}.py" for name in ("cli", "commands/train", "run/provenance")}
 
 
 def name_of(path: Path) -> str:
@@ -138,7 +115,7 @@ def test_a_forbidden_import_is_found(module: str, line: str) -> None:
     assert upward_imports(PACKAGE / module, line)
 
 
-@pytest.mark.parametrize("path", WITHOUT_TORCH, ids=name_of)
+@pytest.mark.parametrize("path", sorted({*WITHOUT_TORCH} - ON_USE), ids=name_of)
 def test_needs_no_torch(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assert [name for _, name in imported(tree) if name.partition(".")[0] == "torch"] == []
@@ -154,7 +131,7 @@ for name in sys.argv[1:]:
 
 
 def test_what_they_import_needs_no_torch() -> None:
-    paths = [*WITHOUT_TORCH, PACKAGE / "run" / "provenance.py"]  # it imports torch to record one
+    paths = [path for path in WITHOUT_TORCH if path.stem != "__main__"]
     names = [name_of(path).removesuffix(".py").replace("/", ".") for path in paths]
     subprocess.run([sys.executable, "-c", IMPORT_ALL, *names], check=True)
 

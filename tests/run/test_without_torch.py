@@ -15,7 +15,7 @@ from tests.toy import write
 
 BLOCK = """
 import sys
-sys.modules["torch"] = None
+sys.modules["torch"] = sys.modules["onnx"] = None
 """
 SERVE = f"""{BLOCK}
 from pathlib import Path
