@@ -15,7 +15,6 @@ from nmt.decoding.translator import Translator
 from nmt.extras.neighbors import memory as neighbors_memory
 from nmt.extras.neighbors.keys import NeighborsConfig
 from nmt.extras.neighbors.model import NeighborModel, SimilarSentences
-from nmt.model.seq2seq import Seq2Seq
 from nmt.texts.glossary import Glossary
 from nmt.texts.marked import Mark, Marked
 from nmt.texts.translator import TextTranslator
@@ -143,11 +142,9 @@ def dictionary_with(pairs: Sequence[Pair]) -> Translator:
     translator = dictionary_translator()
     model = translator.model
     encoded = encode_pairs(pairs, translator.tokenizers, translator.vocabularies)
-    assert isinstance(model, Seq2Seq)
     similar = SimilarSentences(encoded.src, len(translator.src_vocabulary))
     options, texts = NeighborsConfig(pairs=1), Counter(pairs)
-    wrapped = NeighborModel(model, model, encoded, similar, options, texts=texts)
-    return with_model(translator, wrapped.eval())
+    return with_model(translator, NeighborModel(model, encoded, similar, options, texts=texts))
 
 
 def test_terms_bias_a_model_that_looks_at_pairs() -> None:

@@ -25,7 +25,9 @@ from nmt.config.schema import DecodingConfig
 from nmt.data.batches import build_batch
 from nmt.data.corpus import Corpus, read_sentences
 from nmt.decoding.forced import score_batch
+from nmt.decoding.model import TranslationModel
 from nmt.decoding.search import search
+from nmt.decoding.torch_model import TorchModel, for_search
 from nmt.errors import DataError
 from nmt.extras.neighbors import command as neighbors
 from nmt.extras.neighbors import model as module
@@ -39,8 +41,6 @@ from nmt.extras.neighbors.model import (
     save_pairs,
 )
 from nmt.files import record_checksums, sha256_of, write_recorded
-from nmt.model.interface import TranslationModel
-from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, SOS
 from tests import toy
 from tests.conftest import Run
@@ -53,16 +53,18 @@ OPTIONS = NeighborsConfig(pairs=3, weight=0.7, distance=2.0)
 
 
 def with_neighbors(
-    model: Seq2Seq,
+    model: TranslationModel,
     options: NeighborsConfig = OPTIONS,
     *,
     src: Sequence[Sequence[int]] = SRC,
     tgt: Sequence[Sequence[int]] = TGT,
-    fast_model: Seq2Seq | None = None,
 ) -> NeighborModel:
     pairs = Corpus(sequences(src), sequences(tgt))
-    similar = SimilarSentences(pairs.src, model.src_embedding.num_embeddings)
-    return NeighborModel(model, fast_model or model, pairs, similar, options).eval()
+    return NeighborModel(model, pairs, SimilarSentences(pairs.src, 12), options)
+
+
+def make_torch_model() -> TorchModel:
+    return TorchModel(make_model())
 
 
 def best_ids(model: TranslationModel, sources: list[list[int]]) -> list[list[int]]:
@@ -72,7 +74,7 @@ def best_ids(model: TranslationModel, sources: list[list[int]]) -> list[list[int
 @pytest.mark.parametrize("system", ["global", "gru, bahdanau", "adaptive", "input feeding"])
 def test_the_equation(system: str) -> None:
     model = make_model(system)
-    neighbor_model, source, target = with_neighbors(model), [4, 7, 5, 9], [6, 9, 10]
+    neighbor_model, source, target = with_neighbors(TorchModel(model)), [4, 7, 5, 9], [6, 9, 10]
     found = neighbor_model.similar.rank(source, OPTIONS.pairs)[0].tolist()
     assert len(found) == OPTIONS.pairs
     keys, values = [], []
@@ -105,7 +107,7 @@ def test_the_equation(system: str) -> None:
 
 def test_only_the_nearest_keys_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nmt.extras.neighbors.model.MAX_KEYS", 1)
-    model = make_model()
+    model = make_torch_model()
     options = NeighborsConfig(pairs=1, weight=0.9, distance=1000.0)
     (log_probs, _), *_ = score_batch(with_neighbors(model, options), [SRC[0]], [TGT[0]])
     (alone, _), *_ = score_batch(model, [SRC[0]], [TGT[0]])
@@ -116,7 +118,7 @@ def test_only_the_nearest_keys_count(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("distance", [1e-8, 1e-10])
 def test_small_distances_are_exact(distance: float) -> None:
     """In float32, squares and products of close vectors leave an error of 1e-8 and more."""
-    model = make_model().float()
+    model = TorchModel(make_model().float())
     neighbor_model = with_neighbors(model, NeighborsConfig(pairs=3, weight=0.9, distance=distance))
     (log_probs, _), *_ = score_batch(neighbor_model, [SRC[0]], [TGT[0]])
     (alone, _), *_ = score_batch(model, [SRC[0]], [TGT[0]])
@@ -124,7 +126,7 @@ def test_small_distances_are_exact(distance: float) -> None:
 
 
 def test_a_sentence_alone_has_the_hypotheses_that_it_has_in_a_batch() -> None:
-    model, sources, options = with_neighbors(make_model()), make_sources(), DecodingConfig(beam=3)
+    model, sources, options = with_neighbors(make_torch_model()), make_sources(), DecodingConfig(beam=3)
     together = search(model, sources, options, n_best=3)
     for source, hypotheses in zip(sources, together, strict=True):
         (alone,) = search(model, [source], options, n_best=3)
@@ -135,7 +137,7 @@ def test_a_sentence_alone_has_the_hypotheses_that_it_has_in_a_batch() -> None:
 
 
 def test_without_weight_far_away_or_without_similar_pairs_it_is_the_model() -> None:
-    model = make_model()
+    model = make_torch_model()
     for neighbor_model, sources in (
         (with_neighbors(model, NeighborsConfig(pairs=3, weight=0)), make_sources()),
         (with_neighbors(model, NeighborsConfig(pairs=3, distance=1e-9)), make_sources()),
@@ -150,12 +152,12 @@ def test_keys_are_remembered_up_to_a_bound(
 ) -> None:
     made, keys_of = list[list[int]](), Datastore.of
 
-    def of(model: Seq2Seq, pairs: Corpus) -> Datastore:
+    def of(model: TranslationModel, pairs: Corpus) -> Datastore:
         made.append(pairs.src[0].tolist())
         return keys_of(model, pairs)
 
     monkeypatch.setattr(module, "MAX_REMEMBERED", most)
-    model, sources, target = make_model(), [[8, 9], [6, 6], [8, 9]], [5, 5]
+    model, sources, target = make_torch_model(), [[8, 9], [6, 6], [8, 9]], [5, 5]
     alone = [score_batch(with_neighbors(model), [each], [target])[0] for each in sources]
     monkeypatch.setattr(Datastore, "of", of)
     neighbor_model = with_neighbors(model)
