@@ -64,7 +64,7 @@ class Datastore:
             for index, vectors in zip(indices, _vectors(model, *pairs.read(indices)), strict=True):
                 keys = vectors if projection is None else vectors @ projection
                 if all_keys is None:
-                    dtype = np.float32 if projection is None else np.float16
+                    dtype = keys.dtype if projection is None else np.float16
                     all_keys = np.zeros((len(store.values), keys.shape[1]), dtype)
                 all_keys[store.rows([index])] = keys
         assert all_keys is not None, "there are pairs"

@@ -309,12 +309,11 @@ class NeighborModel(TranslationModel):
         distances = ((squares - 2 * products) / vectors.shape[1]).clip(min=0)  # [B, K, N]
         nearest = np.argpartition(distances, MAX_KEYS - 1, axis=2)[..., :MAX_KEYS]
         relative = np.take_along_axis(distances, nearest, 2) / self.options.distance
-        smallest = relative.min(2, keepdims=True)
-        closeness = (1 - smallest).clip(min=0)  # 0 if there are no keys
-        weight = self.options.weight * closeness  # [B, K, 1]
-        above = np.where(weight > 0, relative - smallest, np.inf)
-        shares = np.exp(-above / TEMPERATURE)
-        probabilities = weight * shares / np.maximum(shares.sum(2, keepdims=True), 1)
+        closest = relative.min(2, keepdims=True).clip(max=1)  # 1 if there are no keys
+        weight = self.options.weight * (1 - closest)  # [B, K, 1]
+        shares = np.exp((closest - relative) / TEMPERATURE)
+        # The sum is below 1 only where the weight is 0.
+        probabilities = weight * shares / shares.sum(2, keepdims=True).clip(min=1)
         values = np.take_along_axis(memory.values[:, None], nearest, 2)
         is_same = values[..., :, None] == values[..., None, :]
         odds = (is_same @ probabilities[..., None])[..., 0] / (1 - weight)

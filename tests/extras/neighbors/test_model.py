@@ -105,6 +105,18 @@ def test_the_equation(system: str) -> None:
     np.testing.assert_allclose(attention, decoded.attention[0].numpy(), atol=1e-9)
 
 
+@torch.inference_mode()
+def test_the_keys_are_those_of_teacher_forcing() -> None:
+    """Also where the graphs of the model compute them, for several pairs at a time."""
+    model, pairs = make_model("input feeding").float(), Corpus(sequences(SRC), sequences(TGT))
+    stores = [Datastore.of(form, pairs) for form in (TorchModel(model), for_search(model))]
+    for number, (src, tgt) in enumerate(zip(SRC, TGT, strict=True)):
+        batch = build_batch([src], [tgt])
+        expected = model(batch.src, batch.src_lengths, batch.tgt_in).vectors[0].numpy()
+        for store in stores:
+            np.testing.assert_allclose(store.keys[store.rows([number])], expected, atol=1e-5)
+
+
 def test_only_the_nearest_keys_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nmt.extras.neighbors.model.MAX_KEYS", 1)
     model = make_torch_model()
@@ -126,7 +138,11 @@ def test_small_distances_are_exact(distance: float) -> None:
 
 
 def test_a_sentence_alone_has_the_hypotheses_that_it_has_in_a_batch() -> None:
-    model, sources, options = with_neighbors(make_torch_model()), make_sources(), DecodingConfig(beam=3)
+    model, sources, options = (
+        with_neighbors(make_torch_model()),
+        make_sources(),
+        DecodingConfig(beam=3),
+    )
     together = search(model, sources, options, n_best=3)
     for source, hypotheses in zip(sources, together, strict=True):
         (alone,) = search(model, [source], options, n_best=3)
