@@ -84,6 +84,11 @@ HOSTILE: list[tuple[str, Edit, str]] = [
         "links to /etc/passwd, outside of the run",
     ),
     (
+        "linked graph",
+        lambda run: link(next(run.glob("checkpoints/*/graphs-int8/step.onnx")), "/etc/passwd"),
+        "links to /etc/passwd, outside of the run",
+    ),
+    (
         "linked vocabulary",
         lambda run: link(run / "src.vocab.txt", "/dev/zero"),
         "links to /dev/zero, outside of the run; copy the",
