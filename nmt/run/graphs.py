@@ -26,6 +26,7 @@ from nmt.run.checkpoint import MODEL_FILE
 SUMMARY, GRAPHS_FOLDERS = "graphs.json", "graphs-*"
 MAX_BYTES = 1 << 31  # of a file
 FILES = ("encoder.onnx", "step.onnx", "output.onnx")
+GRAPH_NAMES = *FILES, LEXICON, CHECK, SUMMARY
 EXTERNAL = b"location"  # in a graph: the values of a tensor are in another file, which is refused
 
 

@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
 from nmt import __version__
 from nmt.commands.options import RunArgument
+from nmt.config.schema import Precision
 from nmt.data.manifest import MANIFEST
 from nmt.errors import CheckpointError, NmtError
 from nmt.files import CHECKSUMS_FILE, explain_write_errors, replacing
@@ -31,6 +32,7 @@ from nmt.run.folder import (
     load_run_config,
     refuse_newer_format,
 )
+from nmt.run.graphs import GRAPH_NAMES, graphs_folder
 from nmt.run.load import build_translator, find_run_and_checkpoint
 from nmt.text.tokenizers import SIDES
 
@@ -52,7 +54,13 @@ NEIGHBORS_FILE = "neighbors.tsv"  # see `uses_neighbors`
 KEYS_FILE = "neighbors.safetensors"  # made of it, where it is stored
 LEXICON_FILE = "lexicon.tsv"  # bundles of nmt 0.2 may have it; nothing reads it
 BEST_FILE = "checkpoints/best.json"
-CHECKPOINT_FILES = (MODEL_FILE, CHECKSUMS_FILE)
+# With which it translates on a CPU.
+GRAPH_FILES = tuple(
+    f"{graphs_folder(Path(), precision)}/{name}"
+    for precision in get_args(Precision)
+    for name in GRAPH_NAMES
+)
+CHECKPOINT_FILES = (MODEL_FILE, CHECKSUMS_FILE, *GRAPH_FILES)
 CHECKPOINT_FILE = re.compile(
     rf"checkpoints/{CHECKPOINT_NAME.pattern}/({'|'.join(map(re.escape, CHECKPOINT_FILES))})"
 )
@@ -108,12 +116,13 @@ def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:
             members[file.relative_to(run).as_posix()] = file.read_bytes()
         for file in (checkpoint / name for name in CHECKPOINT_FILES):
             if file.exists():
-                members[f"checkpoints/{checkpoint.name}/{file.name}"] = file.read_bytes()
+                name = file.relative_to(checkpoint).as_posix()
+                members[f"checkpoints/{checkpoint.name}/{name}"] = file.read_bytes()
         with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
             for name, content in members.items():
                 # Without a date, so that the same run gives the same bytes.
                 member = zipfile.ZipInfo(name)
-                if not name.endswith(".safetensors"):  # weights are almost random bits
+                if not name.endswith((".safetensors", ".onnx")):  # weights are almost random bits
                     member.compress_type = zipfile.ZIP_DEFLATED
                 member.external_attr = 0o644 << 16
                 archive.writestr(member, content)

@@ -27,6 +27,7 @@ from nmt.data.manifest import MANIFEST
 from nmt.errors import CheckpointError, ConfigError, DataError, NmtError, in_one_line
 from nmt.extras.share.bundle import (
     BEST_FILE,
+    GRAPH_FILES,
     INFO_FILE,
     LEXICON_FILE,
     NEIGHBORS_FILE,
@@ -61,7 +62,8 @@ from nmt.run.folder import (
 from nmt.run.journal import Journal
 from nmt.run.load import build_translator, opened
 
-PUBLIC_FILES = tuple(name for name in (*RUN_FILES, MODEL_FILE) if name != CHECKSUMS_FILE)
+WEIGHTS = (MODEL_FILE, *GRAPH_FILES)
+PUBLIC_FILES = tuple(name for name in (*RUN_FILES, *WEIGHTS) if name != CHECKSUMS_FILE)
 JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 # of httpx or of httpx2: versions of the library differ
 HTTP_ERROR = cast("type[Exception]", HfHubHTTPError.__mro__[1])
@@ -126,7 +128,7 @@ def push_command(
                 folder_path=folder,
                 commit_message=f"nmt share push: {checkpoint.name}",
                 parent_commit=info.sha,
-                delete_patterns=[*RUN_FILES, LEXICON_FILE],
+                delete_patterns=[*RUN_FILES, *GRAPH_FILES, LEXICON_FILE],
             )
     print(f"{commit.commit_url}: {path}, {checkpoint.name}")
 
@@ -214,7 +216,10 @@ def _stage(
         copy.parent.mkdir(exist_ok=True)
         shutil.copyfile(file, copy)
     (folder / CHECKSUMS_FILE).unlink(missing_ok=True)  # `bundle.json` has the hashes of all files
-    (folder / MODEL_FILE).symlink_to((checkpoint / MODEL_FILE).resolve())
+    for name in WEIGHTS:
+        if (checkpoint / name).exists():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).symlink_to((checkpoint / name).resolve())
     config = load_run_config(run)
     write_text(folder / CONFIG_FILE, dump(config_from_dict(_without_folders(config.to_dict()))))
     write_json(folder / MANIFEST, _without_folders(read_json(run / MANIFEST)), indent=2)
@@ -281,7 +286,9 @@ def _make_run(folder: Path, source: dict[str, Any]) -> str:
             )
     weights = folder / "checkpoints" / checkpoint
     weights.mkdir(parents=True)
-    (folder / MODEL_FILE).rename(weights / MODEL_FILE)
+    for name in {Path(name).parts[0] for name in WEIGHTS}:
+        if (folder / name).exists():
+            (folder / name).rename(weights / name)
     record_checksums(weights, {MODEL_FILE: sha256_of(weights / MODEL_FILE)})
     checked = [folder / CONFIG_FILE, *folder.glob("*.vocab.txt"), *folder.glob("*.spm.model")]
     record_checksums(folder, {path.name: sha256_of(path) for path in checked})

@@ -12,9 +12,10 @@ import pytest
 import yaml
 
 import nmt as package
-from tests.conftest import Run
+from tests.conftest import Run, in_one_process
 
 WEIGHTS = "checkpoints/step-00000060/model.safetensors"
+GRAPH = "checkpoints/step-00000060/graphs-int8/step.onnx"
 SENTENCES = ("The dog sees the man.", "The king loves the unseen river.")
 
 
@@ -38,6 +39,13 @@ def test_a_bundle_translates_as_its_run_does(nmt: Run, trained: Path, bundle: Pa
     assert (ensemble.status, ensemble.out.count("\n")) == (0, 2)
     assert nmt("share", "bundle", trained).status == 0
     assert trained.with_name("run.nmt").read_bytes() == bundle.read_bytes()
+
+
+def test_a_bundle_translates_without_torch(bundle: Path, trained: Path, nmt: Run) -> None:
+    command = ["translate", "--run", str(bundle), *SENTENCES]
+    without = "import sys; sys.modules['torch'] = None\n"
+    expected = nmt("translate", "--run", trained, *SENTENCES).out
+    assert in_one_process([command], bundle.parent, without) == [expected]
 
 
 def test_check_reads_a_bundle(nmt: Run, bundle: Path) -> None:
@@ -136,7 +144,8 @@ def test_damaged_files(nmt: Run, bundle: Path) -> None:
             "best.json: damaged; it should name a checkpoint beside it",
         ),
         ("src.vocab.txt", b"dog\n", {}, "src.vocab.txt, line 1: expected a token, a tab and its"),
-        (WEIGHTS, b"dog\n", {}, f"toy.nmt/{WEIGHTS}: cannot be loaded"),
+        (GRAPH, b"dog\n", {}, f"toy.nmt/{GRAPH}: damaged, its content has changed since nmt"),
+        (GRAPH.replace("step.", "x."), b"", {}, "has no place in it"),
         ("neighbors.tsv", bytes(10**8), {}, "it would unpack to 100."),
         ("neighbors.tsv", b"dog", {"file_size": 10**15}, "it would unpack to 1,000,000,0"),
         ("neighbors.tsv", bytes(10**6), {"file_size": 100}, "Bad CRC-32 for file 'neighbors.tsv'"),

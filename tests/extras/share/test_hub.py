@@ -63,10 +63,13 @@ def test_there_and_back(nmt: Run, hub: Hub, pushed: Repository, trained: Path) -
     for choice in (["--run", "runs/toy"], []):  # the newest run
         assert nmt("translate", *choice, "--json", *SENTENCES).out == expected
     names = {name.partition("/")[0] for name in pushed.files}
-    names ^= {".gitattributes", "model.safetensors", "checkpoints", "checksums.json"}
+    names ^= {".gitattributes", "model.safetensors", "checkpoints", "checksums.json", "graphs-int8"}
     assert {path.name for path in Path("runs/toy").iterdir()} == names
     assert [*Path("runs").iterdir()] == [Path("runs/toy")]
     assert read_json(Path("runs/toy/bundle.json"))["revision"] == commit
+    weights = Path("runs/toy/checkpoints", CHECKPOINT)
+    graph = "graphs-int8/output.onnx"
+    assert (weights / graph).read_bytes() == pushed.files[graph]
 
     check = nmt("runs", "check", "runs/toy")
     assert (check.status, "damaged" in check.out) == (0, False)
@@ -84,6 +87,11 @@ def test_what_is_pushed(pushed: Repository, trained: Path) -> None:
         "bundle.json",
         "config.yaml",
         "evaluation/history.jsonl",
+        "graphs-int8/check.onnx",
+        "graphs-int8/encoder.onnx",
+        "graphs-int8/graphs.json",
+        "graphs-int8/output.onnx",
+        "graphs-int8/step.onnx",
         "manifest.json",
         "model.safetensors",
         "provenance.json",
@@ -92,6 +100,8 @@ def test_what_is_pushed(pushed: Repository, trained: Path) -> None:
     }
     weights = trained / "checkpoints" / CHECKPOINT / "model.safetensors"
     assert pushed.files["model.safetensors"] == weights.read_bytes()
+    graph = "graphs-int8/step.onnx"
+    assert pushed.files[graph] == (weights.parent / graph).read_bytes()
     for name in ("config.yaml", "manifest.json", "evaluation/history.jsonl", "README.md"):
         assert str(trained.parent).encode() not in pushed.files[name], name
     assert yaml.safe_load(pushed.files["config.yaml"])["data"]["source"]["path"] == "pairs.tsv"
@@ -161,6 +171,7 @@ def test_damaged_repositories_are_refused(nmt: Run, hub: Hub, pushed: Repository
     changed = whole["model.safetensors"][:-1] + b"?"
     cases = {
         "me/toy/model.safetensors: missing or damaged; pull": ("model.safetensors", changed),
+        "me/toy/graphs-int8/step.onnx: missing or": ("graphs-int8/step.onnx", b"dog"),
         "me/toy/src.vocab.txt: missing or damaged": ("src.vocab.txt", b"dog\t1\n"),
         "me/toy/tgt.vocab.txt: missing or damaged": ("tgt.vocab.txt", None),
         "me/toy: holds no model of nmt (bundle.json is missing)": ("bundle.json", None),
