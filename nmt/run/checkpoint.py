@@ -13,8 +13,11 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from safetensors import SafetensorError
+from safetensors.numpy import load_file
 
 from nmt.config.parts import PointerName
 from nmt.errors import CheckpointError, first_problem, pass_on_lack_of_memory
@@ -267,6 +270,12 @@ def read_progress(folder: Path) -> Progress:
         pass_on_lack_of_memory(error)
         reason = first_problem(error) if isinstance(error, ValidationError) else error
         raise CheckpointError(f"{path}: cannot be read ({reason})") from None
+
+
+def read_arrays(path: Path, remedy: str = REMEDY) -> dict[str, NDArray[np.generic]]:
+    """The tensors in a file. Raises: CheckpointError if it is missing or damaged."""
+    with reading(path, remedy):
+        return load_file(path)
 
 
 @contextmanager

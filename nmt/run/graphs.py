@@ -46,8 +46,7 @@ def load_graphs(run: Path, checkpoint: Path, precision: Precision) -> Translatio
             f"{checkpoint}: has neither weights nor graphs for decoding.precision={precision}; "
             "copy the run again, or set another precision"
         )
-    files = {name: _read(folder / name, digest) for name, digest in summary["sha256"].items()}
-    return _load_files(run, checkpoint, files)
+    return _load_files(run, checkpoint, read_graphs(folder))
 
 
 def make_graphs(run: Path, checkpoint: Path, precision: Precision) -> TranslationModel:
@@ -86,6 +85,16 @@ def _load_files(run: Path, checkpoint: Path, files: Mapping[str, bytes]) -> Tran
         warnings.warn(text, NmtWarning, stacklevel=2)
         return load_graphs(run, checkpoint, "float32")
     return OnnxModel(files)
+
+
+def read_graphs(folder: Path) -> dict[str, bytes]:
+    """The contents of the files in a folder of graphs, by name.
+
+    Raises:
+        CheckpointError: one is missing or damaged.
+    """
+    digests: Mapping[str, str] = _read_summary(folder).get("sha256", {})
+    return {name: _read(folder / name, digest) for name, digest in digests.items()}
 
 
 def graphs_folder(checkpoint: Path, precision: Precision) -> Path:

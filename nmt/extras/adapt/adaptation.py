@@ -56,6 +56,7 @@ from nmt.run.folder import (
     lock_run,
     open_checkpoints,
 )
+from nmt.run.graphs import make_graphs
 from nmt.run.journal import Journal
 from nmt.run.progress import Rank
 from nmt.run.weights import build_model, load_model, save_weights
@@ -359,6 +360,8 @@ def _write_run(
         for name in (JOURNAL_FILE, CURVES_FILE, PROVENANCE_FILE):
             shutil.copyfile(work.unfinished / name, folder / name)
         Journal(folder / JOURNAL_FILE).write(EVENT, step, base=str(work.base), **facts)
+        precision = config.decoding.cpu_precision
+        make_graphs(folder, find_checkpoint(folder), precision)
         try:
             calibrate(folder, config.prepared_folder, work.device, MAX_AFTER_TRAINING)
         except NmtError as error:  # few pairs, or what `decoding` needs comes later

@@ -10,7 +10,6 @@ from nmt.data.manifest import load_manifest
 from nmt.data.reading import DUPLICATE
 from nmt.errors import DataError
 from nmt.extras.init.measurement import Measures
-from nmt.model.output import default_cutoffs
 from nmt.run.folder import (
     find_checkpoint,
     find_run,
@@ -233,6 +232,8 @@ def load_run_to_fine_tune(folder: Path, wanted: Languages | None) -> Config:
     load_tokenizers(run, config)
     _, tgt = load_vocabularies(run)
     if config.model.output == "adaptive" and config.model.cutoffs is None:
+        from nmt.model.output import default_cutoffs  # imports torch, which takes a second
+
         # Clusters of rare words begin where they did, also if the vocabulary grows.
         model = config.model.model_copy(update={"cutoffs": default_cutoffs(len(tgt))})
         config = config.model_copy(update={"model": model})

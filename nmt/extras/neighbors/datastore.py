@@ -8,22 +8,24 @@ differ most (He et al. 2021, arXiv 2109.04212).
 import hashlib
 import warnings
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 
 from nmt.data.corpus import Corpus, Sequences
 from nmt.data.padding import cut_batches, pad_with_eos
 from nmt.decoding.model import TranslationModel
 from nmt.errors import NmtWarning, in_one_line
 from nmt.files import record_checksums, replacing, sha256_of
-from nmt.run.checkpoint import reading
+from nmt.run.checkpoint import read_arrays
 from nmt.text.vocabulary import EOS, PAD, SOS
 
 KEYS_FILE = "neighbors.safetensors"
+read_keys = partial(read_arrays, remedy="repeat `nmt neighbors`")
 KEY_SIZE = 64  # numbers of a stored key
 MAX_SAMPLED = 1 << 13  # pairs whose keys show which dimensions these are
 MAX_TOKENS = 2048  # of a batch of pairs whose keys are made
@@ -116,12 +118,6 @@ def save_keys(path: Path, model: TranslationModel, pairs: Corpus, digest: str) -
         except SafetensorError as error:
             raise OSError(in_one_line(error)) from None
         record_checksums(path.parent, {path.name: sha256_of(temporary)})
-
-
-def read_keys(path: Path) -> dict[str, NDArray[np.generic]]:
-    """The arrays of the file. Raises: CheckpointError if it is missing or damaged."""
-    with reading(path, "repeat `nmt neighbors`"):
-        return load_file(path)
 
 
 def load_keys(path: Path, digest: str) -> tuple[Corpus, Datastore] | None:

@@ -32,6 +32,7 @@ from nmt.run.folder import (
     lock_run,
     open_checkpoints,
 )
+from nmt.run.graphs import make_graphs
 from nmt.run.provenance import read_training
 from nmt.run.weights import read_tensors
 from nmt.training.calibrate import BINS, GOOD_CHRF, PARTS, calibrate, calibrate_after_training
@@ -59,7 +60,9 @@ def average_command(
         weights = sha256_of(find_checkpoint(run) / MODEL_FILE)
         config = load_run_config(run)
         print(average_kept(run, config, kept, set_up_device("auto")))
-        if weights != sha256_of(find_checkpoint(run) / MODEL_FILE):
+        checkpoint = find_checkpoint(run)
+        if weights != sha256_of(checkpoint / MODEL_FILE):
+            make_graphs(run, checkpoint, config.decoding.cpu_precision)
             calibrate_after_training(run, config.prepared_folder, "auto")
 
 

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,9 +22,15 @@ from nmt.data.manifest import (
 )
 from nmt.errors import CheckpointError, DataError, NmtError, NmtWarning, pass_on_lack_of_memory
 from nmt.files import CHECKSUMS_FILE, read_checksums, sha256_of, warn_if_changed
-from nmt.model.seq2seq import Seq2Seq
 from nmt.plugins import import_object
-from nmt.run.checkpoint import OPTIMIZER_FILE, Checkpoints, is_average, read_progress
+from nmt.run.checkpoint import (
+    MODEL_FILE,
+    OPTIMIZER_FILE,
+    Checkpoints,
+    is_average,
+    read_arrays,
+    read_progress,
+)
 from nmt.run.folder import (
     CONFIG_FILE,
     PROVENANCE_FILE,
@@ -37,8 +44,8 @@ from nmt.run.folder import (
     load_vocabularies,
     open_checkpoints,
 )
+from nmt.run.graphs import read_graphs
 from nmt.run.load import unpacked
-from nmt.run.weights import build_model, load_weights, read_tensors
 from nmt.text.tokenizers import SIDES
 
 Part = tuple[str, Callable[[], object]]  # a name, and a function that reads it
@@ -138,11 +145,14 @@ def _parts_of_run(folder: Path) -> Iterator[Part]:
             yield name, partial(import_object(place), folder / name)
     yield f"training data {config.prepared_folder}", partial(_check_training_data, folder, config)
     yield "vocabularies", partial(load_vocabularies, folder)
-    checkpoints, model = open_checkpoints(folder, config), build_model(folder, config)
+    checkpoints, read_weights = open_checkpoints(folder, config), _weights_reader(folder, config)
     yield "best.json", partial(checkpoints.find, "best")
     yield "last.json", partial(checkpoints.find, "last")
     for path in sorted(checkpoints.folder.glob("[!.]*-*")):
-        yield f"checkpoint {path.name}", partial(_read_checkpoint, path, model, checkpoints)
+        read = partial(_read_checkpoint, path, read_weights, checkpoints)
+        yield f"checkpoint {path.name}", read
+        for graphs in sorted(path.glob("graphs-*")):
+            yield f"{graphs.name} of {path.name}", partial(read_graphs, graphs)
 
 
 def _check_training_data(folder: Path, config: Config) -> None:
@@ -152,12 +162,25 @@ def _check_training_data(folder: Path, config: Config) -> None:
         _warn(f"{error}; translation does not need it")
 
 
-def _read_checkpoint(path: Path, model: Seq2Seq, checkpoints: Checkpoints) -> None:
+def _weights_reader(folder: Path, config: Config) -> Callable[..., object]:
+    """What reads the weights of a checkpoint. Without torch, it does not see whether they fit the
+    configuration.
+    """
+    if find_spec("torch") is None:
+        return lambda checkpoint, **_: read_arrays(checkpoint / MODEL_FILE)
+    from nmt.run.weights import build_model, load_weights  # which import torch
+
+    return partial(load_weights, model=build_model(folder, config))
+
+
+def _read_checkpoint(
+    path: Path, read_weights: Callable[..., object], checkpoints: Checkpoints
+) -> None:
     try:
-        load_weights(path, model)
+        read_weights(path)
         if not is_average(path.name) and not holds_weights_only(path.parent.parent):
-            load_weights(path, model, raw=True)
-            read_tensors(path / OPTIMIZER_FILE)
+            read_weights(path, raw=True)
+            read_arrays(path / OPTIMIZER_FILE)
             read_progress(path)
     except CheckpointError:
         kept = [*checkpoints.kept("best"), *checkpoints.kept("last")]

@@ -7,23 +7,29 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from math import isfinite, log
+from math import isfinite, log, prod
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
+from safetensors import SafetensorError, safe_open
 
 from nmt.commands.options import JsonOption, RunOrBundleArgument, to_json
 from nmt.config.load import differences
 from nmt.config.schema import Config
 from nmt.data.manifest import load_manifest, training_parts
-from nmt.errors import CheckpointError, NmtError, NmtWarning, printable
+from nmt.errors import (
+    CheckpointError,
+    NmtError,
+    NmtWarning,
+    pass_on_lack_of_memory,
+    printable,
+)
 from nmt.extras.runs.card import model_card
-from nmt.model.seq2seq import parameters_by_part
 from nmt.report.table import label_rows, sparkline
-from nmt.run.checkpoint import KeptCheckpoint, read_progress, step_of
+from nmt.run.checkpoint import MODEL_FILE, REMEDY, KeptCheckpoint, read_progress, step_of
 from nmt.run.folder import (
     EVALUATION_FOLDER,
     HISTORY_FILE,
@@ -40,7 +46,6 @@ from nmt.run.journal import Journal
 from nmt.run.load import unpacked
 from nmt.run.progress import Progress
 from nmt.run.provenance import read_training
-from nmt.run.weights import build_model
 from nmt.text.tokenizers import SIDES
 
 HASH_LENGTH = 12  # characters of a SHA-256 on the screen
@@ -104,12 +109,34 @@ def run(path: Path | None = None) -> dict[str, Any]:
     """
     with unpacked(path) as folder:
         run_folder = find_run(folder)
-        config, facts = read_facts(run_folder)
-        parts, total = parameters_by_part(build_model(run_folder, config))
-    facts["parameters"] = {"total": total, "parts": parts}
+        _, facts = read_facts(run_folder)
+        kept = facts["best"] or facts["last"]
+        parts = _parameters(run_folder / "checkpoints" / kept["checkpoint"]) if kept else {}
+    facts["parameters"] = {"total": sum(parts.values()), "parts": parts}
     if path is not None and path.is_file():
         facts |= {"run": str(path), "changed": _time_text(path.stat().st_mtime)}
     return facts
+
+
+def _parameters(checkpoint: Path) -> dict[str, int]:
+    """The number of parameters of each part of a model; tied ones count in one part. None if there
+    are only graphs.
+
+    Raises:
+        CheckpointError: the weights are damaged.
+    """
+    counts, weights = Counter[str](), checkpoint / MODEL_FILE
+    if not weights.exists():
+        return counts
+    try:
+        with safe_open(weights, "numpy") as tensors:
+            for name in tensors.keys():  # noqa: SIM118 # it is no mapping
+                counts[name.partition(".")[0]] += prod(tensors.get_slice(name).get_shape())
+    except (OSError, SafetensorError) as error:
+        pass_on_lack_of_memory(error)
+        raise CheckpointError(f"{weights}: cannot be loaded ({error}); {REMEDY}") from None
+    del counts["lexical_bias"]  # a lexicon, which training does not change
+    return counts
 
 
 def evaluations_of(facts: Mapping[str, Any], checkpoint: str) -> list[dict[str, Any]]:
@@ -334,7 +361,8 @@ def _data_rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         (f"{code} {each['size']:,}, {each['tokenizer']}" for code, each in vocabularies),
     )
     parts = ", ".join(f"{name} {count:,}" for name, count in parameters["parts"].items())
-    yield "parameters", f"{parameters['total']:,}: {parts}"
+    if parts:  # once there are weights
+        yield "parameters", f"{parameters['total']:,}: {parts}"
     yield "size on disk", f"{_size(sizes['total'])}, checkpoints {_size(sizes['checkpoints'])}"
 
 

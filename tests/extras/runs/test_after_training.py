@@ -28,6 +28,17 @@ def test_a_run_is_averaged_afterwards(nmt: Run, short: Path) -> None:
     assert result.err == f"nmt: {short}: another training is running in it\n"
 
 
+def test_an_average_that_is_used_has_graphs(nmt: Run, short: Path) -> None:
+    path = short / "checkpoints" / "best.json"
+    pointer = read_json(path)
+    for kept in pointer["kept"]:
+        kept |= {"score": -99.0, "loss": 99.0}  # worse than any average
+    write_json(path, pointer)
+    average = nmt.prints("runs", "average", short, "--kept", "last")
+    assert ": the best checkpoint, used from now on\n" in average
+    assert nmt.prints("translate", "--run", short, "The dog sees the tree.")
+
+
 @pytest.mark.slow
 def test_training_average_averages_at_the_end(nmt: Run, made: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"

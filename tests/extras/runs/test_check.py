@@ -63,6 +63,16 @@ def test_every_damage_of_a_run_is_listed_with_its_remedy(nmt: Run, short: Path) 
     assert nmt("translate", "--run", intact, "The dog sees the tree.").status == 0
 
 
+def test_damaged_graphs_are_listed(nmt: Run, short: Path) -> None:
+    folder = short / "checkpoints" / BEST / "graphs-int8"
+    assert f"ok       graphs-int8 of {BEST}\n" in nmt("runs", "check", short).out
+    (folder / "step.onnx").write_bytes(b"?")
+    assert not_ok(nmt, short) == [
+        f"damaged  {folder / 'step.onnx'}: damaged, its content has changed since nmt wrote it; "
+        "delete the folder graphs-int8, and nmt makes it again from the weights"
+    ]
+
+
 def test_a_checkpoint_that_was_being_deleted_is_no_damage(nmt: Run, short: Path) -> None:
     deleted = short / "checkpoints" / "step-00000003"
     shutil.copytree(short / "checkpoints" / "step-00000002", deleted)

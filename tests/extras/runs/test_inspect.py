@@ -92,7 +92,11 @@ def test_states(nmt: Run, run: Path) -> None:
     [
         ("checkpoints/last.json", None, "last.json: damaged"),
         ("checkpoints/step-00000060/progress.json", None, "progress.json: cannot be read"),
-        ("src.vocab.txt", None, "src.vocab.txt"),
+        (
+            "checkpoints/step-00000060/model.safetensors",
+            None,
+            "model.safetensors: cannot be loaded",
+        ),
         ("manifest.json", None, "manifest.json: damaged"),
         ("manifest.json", {"inputs": [{}]}, "manifest.json: damaged (inputs"),
         ("manifest.json", {"vocabulary": {"src": {}}}, "manifest.json: damaged (vocabulary"),
