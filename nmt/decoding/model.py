@@ -103,9 +103,10 @@ def k_best(
     log_probs: NDArray[np.floating[Any]], k: int
 ) -> tuple[NDArray[np.int64], NDArray[np.floating[Any]]]:
     """The ids and numbers [N, k] of the largest in each row of [N, V], largest first."""
-    ids = np.arange(log_probs.shape[1])[None]
-    if k < log_probs.shape[1]:
-        ids = np.argpartition(-log_probs, k - 1, axis=1)[:, :k]
+    n_words = log_probs.shape[1]
+    ids = np.arange(n_words)[None]
+    if k < n_words:
+        ids = np.argpartition(log_probs, n_words - k, axis=1)[:, n_words - k :]
     largest = np.take_along_axis(log_probs, ids, 1)
     order = np.argsort(-largest, axis=1, kind="stable")
     ids = np.broadcast_to(ids, largest.shape)
