@@ -328,12 +328,13 @@ class NeighborModel(TranslationModel):
 
     def log_probs(self, vectors: NeighborVectors) -> NDArray[np.floating[Any]]:
         """Those of the model, but for the words of the nearest keys, which get their share."""
-        log_probs = self.model.log_probs(vectors.vectors).astype(np.float64)
+        log_probs = self.model.log_probs(vectors.vectors)
         with np.errstate(divide="ignore"):
             shares = np.log(vectors.odds)
         words = np.logaddexp(np.take_along_axis(log_probs, vectors.ids, 1), shares)
         np.put_along_axis(log_probs, vectors.ids, words, 1)
-        return log_probs + np.log(vectors.rest)
+        log_probs += np.log(vectors.rest)
+        return log_probs
 
     def with_terms(self, terms: Terms, weight: float) -> "NeighborModel | None":
         model = self.model.with_terms(terms, weight)
