@@ -5,7 +5,7 @@ import json
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import torch
 
 # The results depend on their versions.
-LIBRARIES = ("torch", "numpy", "sacrebleu", "spacy", "sentencepiece")
+LIBRARIES = ("torch", "onnxruntime", "numpy", "sacrebleu", "spacy", "sentencepiece")
 # Of what is read of an entry; someone may have edited the file.
 TYPES = {
     **dict.fromkeys(("version", "torch", "device", "cpu"), str),
@@ -36,8 +36,16 @@ def of_code() -> dict[str, Any]:
     return {
         "version": __version__,
         "sha256": hashlib.sha256(hashes.encode()).hexdigest(),
-        "libraries": {name: version(name) for name in LIBRARIES},
+        "libraries": {name: _version(name) for name in LIBRARIES},
     }
+
+
+def _version(library: str) -> str | None:
+    """None if it is not installed: to translate, a run does not need all of them."""
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return None
 
 
 def record_training(run: Path, step: int, device: "torch.device", processes: int) -> None:
