@@ -16,7 +16,7 @@ from nmt.extras.runs.card import model_card
 from nmt.extras.runs.inspect import evaluations_of
 from nmt.files import CHECKSUMS_FILE, read_json, write_json
 from nmt.run.journal import Journal
-from tests.conftest import Run
+from tests.conftest import Run, in_one_process
 
 FACTS: dict[str, Any] = {
     "name": "letters",
@@ -73,6 +73,12 @@ def test_the_screen_shows_them(nmt: Run, run: Path) -> None:
         "scores ": f"test, step 60, beam 5: {score}",
     }.items():
         assert any(line.startswith(start) and part in line for line in lines), start
+
+
+def test_looking_at_a_run_needs_no_torch(nmt: Run, run: Path) -> None:
+    commands = [["runs", name, str(run)] for name in ("list", "show", "check")]
+    without = "import sys; sys.modules['torch'] = None\n"
+    assert in_one_process(commands, run, without) == [nmt(*words).out for words in commands]
 
 
 def test_states(nmt: Run, run: Path) -> None:
