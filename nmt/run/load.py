@@ -166,7 +166,9 @@ def load_search_model(
     Raises:
         ConfigError: the device is not there, or cannot compute in this precision.
     """
-    if device == "cpu" or (device == "auto" and not may_have_gpu()):
+    # A GPU needs the weights, which an exported run does not have.
+    is_gpu = may_have_gpu() and (checkpoint / MODEL_FILE).exists()
+    if device == "cpu" or (device == "auto" and not is_gpu):
         return load_graphs(run, checkpoint, options.cpu_precision)
     # These import torch, which takes a second.
     from nmt.decoding.torch_model import TorchModel
