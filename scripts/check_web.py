@@ -31,7 +31,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from nmt.data.corpus import read_sentences
 from nmt.errors import NmtError
-from nmt.extras.export.storage import Weights
+from nmt.extras.export.store import Weights
 from nmt.extras.export.web_page import write_web
 from nmt.run.folder import check_same_data, load_run_config
 from nmt.run.load import find_run_and_checkpoint, load_translator
@@ -87,7 +87,9 @@ def check(
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         page_size = len(gzip.compress((folder / "index.html").read_bytes(), 9))
         seconds, found = translate_in_page(browser, folder, texts + timed)
-    expected = load_translator(run, overrides=overrides).translate(texts)
+    expected = load_translator(
+        run, device="cpu", overrides=[*overrides, "decoding.precision=float32"]
+    ).translate(texts)
     pairs = [*zip(found, expected, strict=False)]
     n_same = sum(each["tokens"] == [*best.tokens] for each, best in pairs)
     differences = [

@@ -95,7 +95,7 @@ def check_nmt(arguments: Sequence[str]) -> None:
 def check_script(arguments: Sequence[str]) -> None:
     if arguments[:2] == ["-m", "venv"]:
         return
-    path = re.sub(r"^runs/.*-onnx/", "nmt/extras/export/", arguments[0])  # of an exported run
+    path = arguments[0]
     source = text_of(path)
     for word in arguments[1:]:
         assert not word.startswith("-") or f'"{word}"' in source, f"{path}: no option {word}"

@@ -37,7 +37,7 @@ RINGS = {
     "tests": ([*ROOT.glob("tests/**/*.py")], 15_611),
     "scripts": ([*ROOT.glob("scripts/**/*.py")], 2_058),
 }
-MAX_LINES = {"nmt/config/schema.py": 690, "nmt/extras/export/translate.py": 680}
+MAX_LINES = {"nmt/config/schema.py": 690}
 FUNCTION_LINES, FUNCTION_STATEMENTS = 50, 30  # after the signature
 
 

@@ -556,7 +556,6 @@ def test_run(nmt: Run, project: None, edit: Edit, words: tuple[str, ...], text: 
     ("extra", "library", "words"),
     [
         ("analysis", "sacremoses", "analyze runs/toy --moses de"),
-        ("export", "onnxruntime", "export"),
         ("serve", "uvicorn", "serve"),
         ("share", "huggingface_hub", "share pull me/toy"),
     ],

@@ -284,7 +284,7 @@ def test_no_command_runs_code_from_data_nor_does_more_than_it_should(tmp_path: P
         ("", ["check", "part.txt", "teil", "--json"]),
         ("", ["translate", "--run", "runs/toy", "--json", "--n-best", "2", SENTENCE]),
         ("write", ["translate-files", "--run", "runs/toy", "--file", "*.txt", "-o", "translated"]),
-        ("", ["exported", "exported", SENTENCE]),
+        ("", ["translate", "--run", "exported", SENTENCE]),
         ("connect", ["serve", "runs/toy", "--port", port]),
     ]
     script = Path(__file__).with_name("watched_commands.py")

@@ -4,8 +4,7 @@ or does what it must not.
     python watched_commands.py '[["write", ["prepare", "-c", "c.yaml"]], ["", ["translate", "x"]]]'
 
 Before each command stands what it may do: "write" files and start processes, "connect" to an
-address, both or neither. A server gets a request, and then SIGTERM. Beside the commands there is
-`exported FOLDER SENTENCE`: the translator of an exported run.
+address, both or neither. A server gets a request, and then SIGTERM.
 
 nmt itself never unpickles, evaluates or compiles; only its own worker processes exchange pickled
 data. Libraries are
@@ -32,7 +31,6 @@ import torch
 
 import nmt.commands
 from nmt import cli
-from nmt.extras.export.translate import Translator
 
 LIBRARIES = (
     "huggingface_hub",
@@ -151,9 +149,6 @@ def request_and_end(port: int) -> None:
 
 
 def run(words: list[str]) -> None:
-    if words[0] == "exported":
-        sys.stdout.writelines(Translator(words[1]).translate(words[2:]))
-        return
     if words[0] == "serve":
         threading.Thread(
             target=request_and_end, args=(int(words[words.index("--port") + 1]),), daemon=True

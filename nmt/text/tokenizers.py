@@ -114,7 +114,7 @@ class Tokenizer(ABC):
         self.signature = f"{config.kind}|{name}|case:{'lower' if config.lowercase else 'mixed'}"
 
     def settings(self) -> dict[str, Any]:
-        """What a translator outside of nmt must know to split and join in the same way."""
+        """What decides, beside the model, how it splits and joins."""
         return {"kind": self._config.kind, "lowercase": self._config.lowercase}
 
     @classmethod
@@ -155,9 +155,9 @@ class WordTokenizer(Tokenizer):
 
         # spaCy's name of the language; "xx" is any.
         self._rules = language if importlib.util.find_spec(f"spacy.lang.{language}") else "xx"
-        self._version, self._lock = spacy.about.__version__, Lock()  # it stores each new word
+        self._lock = Lock()  # it stores each new word
         other = "" if self._rules == language else f"({self._rules})"
-        super().__init__(config, f"spacy:{self._version}|lang:{language}{other}")
+        super().__init__(config, f"spacy:{spacy.about.__version__}|lang:{language}{other}")
         try:
             self.pipeline = spacy.blank(self._rules)
         except ImportError as error:
@@ -165,9 +165,6 @@ class WordTokenizer(Tokenizer):
                 f"tokenizer.kind: words of language {language}: {in_one_line(error)} (or use "
                 "tokenizer.kind=unigram)"
             ) from None
-
-    def settings(self) -> dict[str, Any]:
-        return {**super().settings(), "language": self._rules, "version": self._version}
 
     def split_all(self, texts: Sequence[str]) -> list[list[str]]:
         with self._lock:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from nmt.config.load import load_config
-from scripts import bench, check_export, check_significance, recipes
+from scripts import bench, check_significance, recipes
 from scripts.peer_toolkits import unsupported_keys, write_settings
 from tests import toy
 from tests.conftest import ROOT, Run
@@ -78,22 +78,6 @@ def test_the_table_of_campaign(tmp_path: Path) -> None:
         "quota",
     ]
     assert all(row.split()[-3:-2] == ["1"] and row.endswith(" 0") for row in rows)
-
-
-@pytest.mark.slow
-def test_the_table_of_check_export(
-    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["check_export.py", str(run), "--sentences", "20"]
-    monkeypatch.setattr(sys, "argv", words)
-    check_export.main()  # it fails if a translation in float32 differs
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:]]
-    assert [row[:3] for row in rows] == [
-        [name, precision, beam]
-        for precision in ("float32", "int8")
-        for beam in ("1", "5")
-        for name in ("nmt", "export")
-    ]
 
 
 def test_the_table_of_check_significance(

@@ -1,4 +1,4 @@
-"""Runs as a page that translates in any browser, or as ONNX."""
+"""Runs as a page that translates in any browser, or as a folder that needs no torch."""
 
 from nmt.plugins import Command, Extra
 
@@ -6,10 +6,9 @@ EXTRA = Extra(
     commands={
         "export": Command(
             "Translation",
-            "Export a run as a page that translates in any browser, or as ONNX.",
+            "Export a run as a page that translates in any browser, or as a folder without torch.",
             "nmt.extras.export.command:command",
         )
     },
-    install="export",
-    needs=("page",),
+    needs=("page", "share"),
 )

@@ -3,12 +3,11 @@
 import re
 from typing import Any
 
-import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
 from nmt.errors import ConfigError
-from nmt.extras.export.storage import Array, Weights, compact, constants_and_nodes
+from nmt.extras.export.store import Array, Store
 from nmt.extras.page.files import read
 
 OPERATORS = {*re.findall(r"^  ([A-Z]\w+): ", read("operators.js"), re.MULTILINE)}
@@ -16,35 +15,35 @@ OPERATORS = {*re.findall(r"^  ([A-Z]\w+): ", read("operators.js"), re.MULTILINE)
 ROWS = {"Linear": (1,), "LSTM": (1, 2), "GRU": (1, 2), "RNN": (1, 2), "Gather": (0,)}
 
 
-def to_program(model: onnx.ModelProto, weights: Weights) -> tuple[dict[str, Any], bytes]:
-    """A graph for the runtime: what becomes JSON, and the bytes of its tensors.
+def to_program(graph: bytes, store: Store) -> dict[str, Any]:
+    """A graph for the runtime, as JSON has it; its tensors go into the store.
 
     A product with constant weights becomes the operator `Linear`, which has a row of weights for
-    each output. The step of the decoder has one more output: `logits` [N, V].
+    each output.
 
     Raises:
         ConfigError: the runtime lacks an operator of the graph.
     """
-    (constants, nodes), data = constants_and_nodes(model.graph), bytearray()
+    model = onnx.load_from_string(graph)
+    given = {tensor.name: tensor for tensor in model.graph.initializer}
+    given |= {
+        node.output[0]: node.attribute[0].t
+        for node in model.graph.node
+        if node.op_type == "Constant"
+    }
+    constants = {name: numpy_helper.to_array(tensor) for name, tensor in given.items()}
     tensors, program = dict[str, dict[str, Any]](), list[tuple[str, list[str], list[str], Any]]()
-    outputs = [output.name for output in model.graph.output]
-
-    def place(array: Array) -> int:
-        data.extend(bytes(-len(data) % 8) + array.tobytes())
-        return len(data) - array.nbytes
 
     def add(name: str, are_rows: bool) -> str:
         """Store a constant once; returns its name in the program."""
         array, name = constants[name], name + " (rows)" * are_rows
         if name not in tensors:
-            tensors[name] = {"dims": array.shape}
-            array, scales = _stored(array, weights, are_rows)
-            if scales is not None:
-                tensors[name]["scales"] = place(scales)
-            tensors[name] |= {"type": array.dtype.name, "at": place(array)}
+            tensors[name] = store.add(array, are_rows)
         return name
 
-    for node in nodes:
+    for node in model.graph.node:
+        if node.op_type == "Constant":
+            continue
         attributes = {item.name: helper.get_attribute_value(item) for item in node.attribute}
         operator, inputs = _simplified(node, attributes, constants)
         if operator not in OPERATORS:
@@ -54,24 +53,8 @@ def to_program(model: onnx.ModelProto, weights: Weights) -> tuple[dict[str, Any]
             add(name, i in rows) if name in constants else name for i, name in enumerate(inputs)
         ]
         program.append((operator, inputs, [*node.output], attributes))
-        if "best_ids" in node.output:
-            program.append(("Identity", inputs[:1], ["logits"], {}))
-            outputs.append("logits")
-    parts = {
-        "inputs": [each.name for each in model.graph.input],
-        "outputs": outputs,
-        "tensors": tensors,
-        "nodes": program,
-    }
-    return parts, bytes(data)
-
-
-def _stored(array: Array, weights: Weights, are_rows: bool) -> tuple[Array, Array | None]:
-    """A constant in a type of the runtime, and the scales of its rows if they are integers."""
-    array = array.astype({"f": "float32", "b": "bool"}.get(array.dtype.kind, "int64"))
-    if are_rows and (weights == "int8" or array.dtype == np.int64):
-        return compact(array)
-    return array, None
+    outputs = [each.name for each in model.graph.output]
+    return {"outputs": outputs, "tensors": tensors, "nodes": program}
 
 
 def _simplified(

@@ -8,7 +8,12 @@ from typing import Any
 
 from nmt.errors import ConfigError
 from nmt.text import vocabulary
-from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, WordTokenizer
+from nmt.text.tokenizers import (
+    CharacterTokenizer,
+    SubwordTokenizer,
+    Tokenizer,
+    WordTokenizer,
+)
 from nmt.texts import warnings
 from nmt.texts.sentences import (
     BEGINS,
@@ -51,17 +56,26 @@ _PARTS: dict[str, Any] = {
 }
 
 
-def tokenizer_data(tokenizer: Tokenizer) -> Any:
-    """Pieces and their scores, or spaCy's rules, or None. Raises: ConfigError: spaCy has none."""
+def tokenizer_data(tokenizer: Tokenizer) -> dict[str, Any]:
+    """Its settings, with `data`: pieces and their scores, or spaCy's rules, or None for characters.
+
+    Raises:
+        ConfigError: a browser cannot split text in this way.
+    """
+    settings, data = tokenizer.settings(), None
     if isinstance(tokenizer, SubwordTokenizer):
         model = tokenizer.model
         pieces = [i for i in range(len(model)) if i != model.unk_id()]
         # Nine digits tell all numbers of 32 bits apart.
-        return [[model.id_to_piece(i), float(f"{model.get_score(i):.9g}")] for i in pieces]
-    return _word_rules(tokenizer) if isinstance(tokenizer, WordTokenizer) else None
+        data = [[model.id_to_piece(i), float(f"{model.get_score(i):.9g}")] for i in pieces]
+    elif isinstance(tokenizer, WordTokenizer):
+        data = _word_rules(tokenizer)
+    elif not isinstance(tokenizer, CharacterTokenizer):
+        raise ConfigError(f"tokenizer.kind: {settings['kind']} cannot run in a browser")
+    return {**settings, "data": data}
 
 
-def _word_rules(tokenizer: WordTokenizer) -> dict[str, Any]:
+def _word_rules(tokenizer: WordTokenizer) -> Any:
     rules: Any = tokenizer.pipeline.tokenizer
     if type(rules).__module__ != "spacy.tokenizer":
         raise ConfigError(

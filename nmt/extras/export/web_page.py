@@ -14,20 +14,19 @@ from collections.abc import Sequence
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from unicodedata import east_asian_width
 from urllib.parse import quote
 
-import onnx
-
+from nmt.config.schema import Config
+from nmt.decoding.onnx_model import LEXICON
 from nmt.decoding.search import EXTRA_TOKENS
+from nmt.decoding.torch_model import graphs_of
 from nmt.decoding.translation import UNKNOWN
+from nmt.decoding.translator import WordlessLines
 from nmt.errors import ConfigError, DataError
-from nmt.extras.export.graphs import export_graphs
 from nmt.extras.export.program import to_program
-from nmt.extras.export.settings import settings_of
-from nmt.extras.export.storage import Weights
+from nmt.extras.export.store import Store, Weights
 from nmt.extras.export.tokenizers import (
     sentence_rules,
     to_javascript,
@@ -36,6 +35,7 @@ from nmt.extras.export.tokenizers import (
 )
 from nmt.extras.page.files import FOLDER, linked, read
 from nmt.files import new_folder, write_text
+from nmt.model.lexicon import BASE, MAX_CHARACTERS, Lexicon
 from nmt.run.folder import load_run_config, load_vocabularies
 from nmt.run.load import opened, unchanged
 from nmt.run.weights import load_model
@@ -46,10 +46,29 @@ from nmt.texts import differences
 from nmt.texts.patterns import PATTERNS
 from nmt.texts.sentences import writes_spaces
 
+# What search in the page reads of `decoding`, and what it lacks: key -> its only value.
+DECODING_KEYS = (
+    "beam",
+    "length_formula",
+    "length_penalty",
+    "min_length_ratio",
+    "max_length_ratio",
+    "forbid_unknown",
+    "max_source_tokens",
+    "replace_unknown",
+)
+LACKING = {
+    "method": "beam",
+    "coverage_penalty": 0.0,
+    "no_repeat_ngram": None,
+    "neighbors.pairs": 0,
+    "rerank.run": None,
+}
 # The scripts of the worker, which takes the place of the server.
 WORKER = (
     "kernel",
     "operators",
+    "lexicon",
     "tokenizer",
     "sentences",
     "warnings",
@@ -70,6 +89,7 @@ SHARED = {
     "JOINER": tokenizers.JOINER,
     "SPACE": tokenizers.SPACE,
     "MAX_WORD": differences.MAX_WORD,
+    "MAX_CHARACTERS": MAX_CHARACTERS,
 }
 SHARED_PATTERNS = (
     (tokenizers, "_INVISIBLE", "finditer"),
@@ -117,12 +137,11 @@ def write_web(
         base, model, numbers = _named_model(path, weights, overrides)
         names = (base, *(f"{base}-{n}" for n in range(2, len(runs) + 2)))
         name = next(each for each in names if each not in runs)
-        source, target = model["settings"]["direction"].split("-")
         runs[name] = {
             "name": name,
-            "source": source,
-            "target": target,
-            "translations": model["settings"]["decoding"]["beam"],
+            "source": model["languages"][0],
+            "target": model["languages"][1],
+            "translations": model["decoding"]["beam"],
         }
         text = json.dumps(model, ensure_ascii=False, separators=(",", ":"))
         for part, content in (("model", text.encode()), ("weights", numbers)):
@@ -160,16 +179,22 @@ def _named_model(
 def _model(
     run: Path, checkpoint: Path, weights: Weights, overrides: Sequence[str]
 ) -> tuple[dict[str, Any], bytes]:
-    """Settings, vocabularies, tokenizers and graphs; and the weights: of the encoder, then of the
-    step.
-    """
+    """Settings, vocabularies, tokenizers, programs and the lexicon; and the bytes of the weights."""
     config = load_run_config(run, overrides)
+    _check_search(config)
     languages = config.data.src_language, config.data.tgt_language
-    vocabularies = zip(SIDES, load_vocabularies(run), strict=True)
+    vocabularies, store = load_vocabularies(run), Store(weights)
+    wordless = WordlessLines(*vocabularies)
+    files = graphs_of(load_model(run, checkpoint).eval(), "float32")
+    if files is None:
+        raise ConfigError("graphs cannot express this model: it translates only with torch")
     model = {
-        "settings": settings_of(run, config),
+        "languages": languages,
+        "decoding": {key: getattr(config.decoding, key) for key in DECODING_KEYS},
+        "not_copied": "".join(sorted(wordless.only_source)) if wordless.are_copied else None,
         "vocabularies": {
-            side: {"tokens": [*each], "counts": each.counts} for side, each in vocabularies
+            side: {"tokens": [*each], "counts": each.counts}
+            for side, each in zip(SIDES, vocabularies, strict=True)
         },
         "tokenizers": {
             side: tokenizer_data(load_tokenizer(config.tokenizer, language, side, run))
@@ -180,13 +205,30 @@ def _model(
         "items": [to_javascript(row.pattern.finditer) for row in PATTERNS if row.is_compared],
         "writes_spaces": writes_spaces(languages[1]),
         "wide": _wide_characters(),
+        **{
+            name: to_program(files[f"{name}.onnx"], store) for name in ("encoder", "step", "output")
+        },
     }
-    with TemporaryDirectory() as temporary:
-        graphs = [Path(temporary, name) for name in ("encoder.onnx", "step.onnx")]
-        export_graphs(load_model(run, checkpoint).eval(), *graphs)
-        (encoder, first), (step, second) = (to_program(onnx.load(each), weights) for each in graphs)
-    sizes = [len(first), len(second)]
-    return model | {"encoder": encoder, "step": step, "sizes": sizes}, first + second
+    if LEXICON in files:
+        model["lexicon"] = lexicon_tensors(Lexicon.of_bytes(files[LEXICON]), store)
+    return model | {"size": len(store.data)}, bytes(store.data)
+
+
+def _check_search(config: Config) -> None:
+    """Raises: ConfigError if nmt finds translations in a way that the page lacks."""
+    for key, only in LACKING.items():
+        value: Any = config.decoding
+        for name in key.split("."):
+            value = getattr(value, name, only)  # a key of an extra that is not there
+        if value != only:
+            setting = f"decoding.{key}={'null' if only is None else only}"
+            raise ConfigError(f"decoding.{key}: {value} cannot run in a page; add --set {setting}")
+
+
+def lexicon_tensors(lexicon: Lexicon, store: Store) -> dict[str, Any]:
+    """The tables of lexicon.js."""
+    rows = ("ids", "probabilities", "lengths")
+    return {name: store.add(array, name in rows) for name, array in vars(lexicon).items()}
 
 
 def _wide_characters() -> str:
@@ -230,7 +272,7 @@ def constants() -> str:
     for module, name, method in SHARED_PATTERNS:
         pattern = to_javascript(getattr(vars(module)[name], method))
         lines.append(f"const {name} = new RegExp(...{json.dumps(pattern)});")
-    return "\n".join([*lines, f'const KERNEL = "{kernel}";', ""])
+    return "\n".join([*lines, f"const BASE = {BASE}n;", f'const KERNEL = "{kernel}";', ""])
 
 
 def _compact(text: str) -> str:

@@ -8,14 +8,13 @@ const last = (values) => Math.max(-1, ...values);
 // A run that translates. Its parts come from web_page.py; weights: ArrayBuffer.
 class Translator {
   constructor(parts, weights) {
-    const { settings, vocabularies, tokenizers } = parts;
+    const { decoding, vocabularies, tokenizers } = parts;
     this.rules = parts;
-    this.options = { ...settings.decoding, words: vocabularies.tgt.tokens.length };
+    this.options = { ...decoding, words: vocabularies.tgt.tokens.length };
     this.wide = new RegExp(parts.wide, "u");
     this.model = new Model(parts, weights);
     [this.src, this.tgt] = ["src", "tgt"].map((side) => {
-      const tokenizer = new Tokenizer(settings.tokenizers[side], tokenizers[side]);
-      return new Language(tokenizer, vocabularies[side]);
+      return new Language(new Tokenizer(tokenizers[side]), vocabularies[side]);
     });
   }
 
@@ -32,7 +31,7 @@ class Translator {
   async findBest(text, n, prefix, nBest = n) {
     const given = this.read(text);
     if (!given.src.length) return [];
-    if (!prefix.length && isCopied(text, this.rules.settings.not_copied)) return [copyOf(given)];
+    if (!prefix.length && isCopied(text, this.rules.not_copied)) return [copyOf(given)];
     const { best } = await search(this.model, given.src, this.options, nBest, prefix);
     const all = best.map((end) => this.translationOf(given, end));
     const texts = all.map((each) => each.text);

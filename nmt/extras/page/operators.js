@@ -34,6 +34,12 @@ function strided(data, dims, steps, first = 0) {
   return { data: result, dims };
 }
 
+function slice(tensor, axis, start, end) {
+  const [, , inner] = around(tensor, axis);
+  const dims = tensor.dims.with(axis, end - start);
+  return strided(tensor.data, dims, stepsOf(tensor), start * inner);
+}
+
 function broadcast(dims, others) {
   if (dims.length < others.length) return broadcast(others, dims);
   return dims.map((n, i) => (n === 1 ? (others[others.length - dims.length + i] ?? 1) : n));
@@ -105,12 +111,6 @@ function best(values, k) {
   return chosen;
 }
 
-// Positions in the rows of `a` [.., n] of the elements that `index` [.., m] chooses from each row.
-function positions(a, index) {
-  const [n, m] = [a.dims.at(-1), index.dims.at(-1)];
-  return numbers(index).map((position, i) => Math.floor(i / m) * n + position);
-}
-
 // A layer of a cell over x [S, B, I], forward or in both directions: its outputs and last states,
 // [S, directions, B, H] and [directions, B, H]. `advance` changes the states [H] of a row; it is
 // given the parts of the gates from input and hidden state.
@@ -147,8 +147,8 @@ function layer(nStates, advance) {
 }
 
 // As in ONNX: (inputs, attributes) -> output, or outputs; and `Linear`, for constant weights. They
-// do what graphs.py needs: Squeeze, Unsqueeze and reductions of one axis; Clip to a maximum;
-// CumSum, TopK, GatherElements and ScatterElements along the last axis; Slice with steps of 1.
+// do what nmt/model/graphs.py needs: Squeeze, Unsqueeze and reductions of one axis; LogSoftmax,
+// Softmax, TopK and ScatterElements (which adds) along the last axis; Slice with steps of 1.
 // program.py reads the names in this table.
 const OPERATORS = {
   Abs: unary((x) => (x < 0 ? -x : x)),
@@ -159,7 +159,6 @@ const OPERATORS = {
     if (to === 9) return { data: Uint8Array.from(data, Boolean), dims };
     return { data: BigInt64Array.from(data, (x) => BigInt(Math.trunc(Number(x)))), dims };
   },
-  Clip: ([a, , high]) => OPERATORS.Min([a, high]),
   Concat: (all, { axis }) => {
     const dims = all[0].dims.with(axis, sum(all.map((a) => a.dims.at(axis))));
     const data = new all[0].data.constructor(size(dims));
@@ -173,11 +172,6 @@ const OPERATORS = {
       }
     }
     return { data, dims };
-  },
-  CumSum: ([{ data, dims }]) => {
-    const sums = data.slice();
-    for (let i = 0; i < sums.length; i++) if (i % dims.at(-1)) sums[i] += sums[i - 1];
-    return { data: sums, dims };
   },
   Div: binary((x, y) => x / y),
   Equal: test((x, y) => x === y),
@@ -199,10 +193,6 @@ const OPERATORS = {
     }
     const dims = a.dims.toSpliced(axis, 1, ...index.dims);
     return { data: data instanceof Uint16Array ? BigInt64Array.from(data, BigInt) : data, dims };
-  },
-  GatherElements: ([a, index]) => {
-    const data = a.data.constructor.from(positions(a, index), (i) => a.data[i]);
-    return { data, dims: index.dims };
   },
   GRU: layer(1, (fromInput, fromHidden, hidden) => {
     const n = hidden.length;
@@ -229,8 +219,17 @@ const OPERATORS = {
     return { data: outputs, dims: dims.with(-1, matrix.outputs) };
   },
   Log: unary(Math.log),
-  LogSoftmax: ([a], { axis }) => {
-    return OPERATORS.Sub([a, OPERATORS.ReduceLogSumExp([a], { axes: [axis] })]);
+  LogSoftmax: ([{ data, dims }]) => {
+    const result = data.slice();
+    for (let row = 0; row < data.length / dims.at(-1); row++) {
+      const values = part(result, row, dims.at(-1));
+      let [largest, total] = [-Infinity, 0];
+      for (let i = 0; i < values.length; i++) if (values[i] > largest) largest = values[i];
+      for (let i = 0; i < values.length; i++) total += Math.exp(values[i] - largest);
+      const norm = largest + Math.log(total);
+      for (let i = 0; i < values.length; i++) values[i] -= norm;
+    }
+    return { data: result, dims };
   },
   LSTM: layer(2, (fromInput, fromHidden, hidden, cell) => {
     const n = hidden.length;
@@ -261,19 +260,12 @@ const OPERATORS = {
   Mul: binary((x, y) => x * y, fillProducts),
   Neg: unary((x) => -x),
   Not: unary((x) => (x ? 0 : 1)),
-  Or: test((x, y) => x || y),
   Pow: binary((x, y) => x ** y),
   Range: ([start, end, step]) => {
     const values = [];
     for (let x = start.data[0]; x < end.data[0]; x += step.data[0]) values.push(x);
     return { data: start.data.constructor.from(values), dims: [values.length] };
   },
-  ReduceLogSumExp: reduction((values) => {
-    let [largest, total] = [-Infinity, 0];
-    for (let i = 0; i < values.length; i++) if (values[i] > largest) largest = values[i];
-    for (let i = 0; i < values.length; i++) total += Math.exp(values[i] - largest);
-    return largest + Math.log(total);
-  }),
   ReduceMax: reduction((values) => values.reduce((x, y) => (x > y ? x : y))),
   ReduceMean: reduction((values) => sum(values) / values.length),
   ReduceSum: reduction(sum),
@@ -284,25 +276,27 @@ const OPERATORS = {
   RNN: layer(1, (fromInput, fromHidden, hidden) => {
     for (let i = 0; i < hidden.length; i++) hidden[i] = Math.tanh(fromInput[i] + fromHidden[i]);
   }),
-  ScatterElements: ([a, index, { data: updates }], { reduction }) => {
-    const data = a.data.slice();
-    positions(a, index).forEach((to, i) => {
-      data[to] = reduction ? data[to] + updates[i] : updates[i];
-    });
-    return { data, dims: a.dims };
+  // Adds updates to the elements of the rows of `a` [.., n] that `index` [.., m] chooses.
+  ScatterElements: ([{ data, dims }, index, updates]) => {
+    const sums = data.slice();
+    const [n, m] = [dims.at(-1), index.dims.at(-1)];
+    numbers(index).forEach((to, i) => (sums[Math.floor(i / m) * n + to] += updates.data[i]));
+    return { data: sums, dims };
   },
   Shape: ([{ dims }]) => ({ data: BigInt64Array.from(dims, BigInt), dims: [dims.length] }),
   Sigmoid: unary(sigmoid),
   Slice: ([a, starts, ends, axes]) => {
     return (axes ? numbers(axes) : [...starts.data.keys()]).reduce((tensor, axis, i) => {
-      const [, n, inner] = around(tensor, axis);
+      const n = tensor.dims[axis];
       const place = ({ data }) => Math.max(0, Math.min(n, Number(data[i]) + (data[i] < 0 ? n : 0)));
-      const [start, end] = [place(starts), place(ends)];
-      const dims = tensor.dims.with(axis, Math.max(0, end - start));
-      return strided(tensor.data, dims, stepsOf(tensor), start * inner);
+      return slice(tensor, axis, place(starts), place(ends));
     }, a);
   },
   Softmax: (inputs, attributes) => OPERATORS.Exp([OPERATORS.LogSoftmax(inputs, attributes)]),
+  Split: ([a, lengths], { axis }) => {
+    let end = 0;
+    return numbers(lengths).map((length) => slice(a, axis, end, (end += length)));
+  },
   Squeeze: ([{ data, dims }, axis]) => ({ data, dims: dims.toSpliced(Number(axis.data[0]), 1) }),
   Sub: binary((x, y) => x - y, fillDifferences),
   Tanh: unary(Math.tanh),
@@ -313,9 +307,13 @@ const OPERATORS = {
   TopK: ([a, k]) => {
     const [length, n] = around(a, -1);
     const dims = a.dims.with(-1, Number(k.data[0]));
-    const ids = Array.from({ length }, (_, i) => best(part(a.data, i, n), dims.at(-1)));
-    const chosen = { data: BigInt64Array.from(ids.flat(), BigInt), dims };
-    return [OPERATORS.GatherElements([a, chosen]), chosen];
+    const rows = Array.from({ length }, (_, i) => part(a.data, i, n));
+    const ids = rows.map((row) => best(row, dims.at(-1)));
+    const values = rows.flatMap((row, i) => ids[i].map((id) => row[id]));
+    return [
+      { data: Float32Array.from(values), dims },
+      { data: BigInt64Array.from(ids.flat(), BigInt), dims },
+    ];
   },
   Transpose: ([a], { perm }) => {
     const [dims, steps] = [a.dims, stepsOf(a)].map((list) => perm.map((axis) => list[axis]));
@@ -339,27 +337,32 @@ const ARRAY_TYPES = {
   int8: Int8Array,
 };
 
-// A graph that program.py has written, and its weights (ArrayBuffer).
-class Graph {
-  constructor({ inputs, outputs, tensors, nodes }, weights) {
-    Object.assign(this, { inputs, outputs, nodes, constants: new Map() });
-    for (const [name, { type, dims, at, scales }] of Object.entries(tensors)) {
-      const tensor = { data: new ARRAY_TYPES[type](weights, at, size(dims)), dims };
-      if (scales !== undefined) {
-        tensor.scales = new Float32Array(weights, scales, size(dims.slice(0, -1)));
-      }
-      this.constants.set(name, tensor);
+// The tensors whose places in `weights` (ArrayBuffer) store.py has written, by name.
+function tensorsOf(places, weights) {
+  const read = ([name, { type, dims, at, scales }]) => {
+    const tensor = { data: new ARRAY_TYPES[type](weights, at, size(dims)), dims };
+    if (scales !== undefined) {
+      tensor.scales = new Float32Array(weights, scales, size(dims.slice(0, -1)));
     }
+    return [name, tensor];
+  };
+  return Object.fromEntries(Object.entries(places).map(read));
+}
+
+// A graph that program.py has written.
+class Graph {
+  constructor({ outputs, tensors, nodes }, weights) {
+    Object.assign(this, { outputs, nodes, constants: tensorsOf(tensors, weights) });
   }
 
   // {name: tensor} of the inputs -> {name: tensor} of the outputs
   run(given) {
-    const values = new Map([...this.constants, ...Object.entries(given)]);
+    const values = { ...this.constants, ...given };
     for (const [operator, inputs, outputs, attributes] of this.nodes) {
-      const tensors = inputs.map((name) => values.get(name));
+      const tensors = inputs.map((name) => values[name]);
       const results = [OPERATORS[operator](tensors, attributes)].flat();
-      outputs.forEach((name, i) => values.set(name, results[i]));
+      outputs.forEach((name, i) => (values[name] = results[i]));
     }
-    return Object.fromEntries(this.outputs.map((name) => [name, values.get(name)]));
+    return Object.fromEntries(this.outputs.map((name) => [name, values[name]]));
   }
 }

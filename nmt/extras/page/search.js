@@ -4,48 +4,48 @@ const STEPS_AT_ONCE = 10; // between two calls of pause, see worker.js
 
 const idTensor = (ids, dims) => ({ data: BigInt64Array.from(ids, BigInt), dims });
 
-// The graphs of a model, see graphs.py. B: sources, R: hypotheses.
+// The graphs of a model, see nmt/model/graphs.py. B: sources, R: hypotheses.
 class Model {
-  constructor({ encoder, step, sizes: [size, rest] }, weights) {
-    if (weights.byteLength !== size + rest) throw new Error("weights are missing");
-    this.encoder = new Graph(encoder, weights.slice(0, size));
-    this.decoder = new Graph(step, weights.slice(size));
+  constructor({ encoder, step, output, lexicon, size }, weights) {
+    if (weights.byteLength !== size) throw new Error("weights are missing");
+    this.encoder = new Graph(encoder, weights);
+    this.decoder = new Graph(step, weights);
+    this.output = new Graph(output, weights);
+    this.lexicon = lexicon && new Lexicon(tensorsOf(lexicon, weights));
   }
 
   // Sources in ids -> memory and state: tensors by name, with a row for each source.
   encode(sources) {
     const lengths = sources.map((source) => source.length + 1);
     const longest = Math.max(...lengths);
-    const ids = sources.flatMap((source) =>
+    const rows = sources.map((source) =>
       Array.from({ length: longest }, (_, i) => source[i] ?? (i === source.length ? EOS : PAD)),
     );
-    const src = idTensor(ids, [sources.length, longest]);
-    return this.encoder.run({ src, src_lengths: idTensor(lengths, [sources.length]) });
+    const src = idTensor(rows.flat(), [sources.length, longest]);
+    const encoded = this.encoder.run({ src, src_lengths: idTensor(lengths, [sources.length]) });
+    return { ...encoded, ...this.lexicon?.lookUp(rows) };
   }
 
   // The decoder reads the last tokens `ids` [R] of the hypotheses, after `position` steps.
   // words(row): the k most probable next words; logProb(row, id): of any; attention(row): [S];
   // after(rows): memory and state of these hypotheses for the next step.
   step(encoded, ids, position, k) {
-    const n = [ids.length];
-    const outputs = this.decoder.run({
-      ...encoded,
-      ids: idTensor(ids, n),
-      rows: idTensor(ids.keys(), n),
-      position: idTensor([position], []),
-      k: idTensor([k], []),
-    });
-    const { best_ids, logits, log_norm, attention } = outputs;
+    const n = ids.length;
+    const given = { ids: idTensor(ids, [n]), position: idTensor([position], []) };
+    const after = this.decoder.run({ ...encoded, ...given });
+    const { bias_ids: words } = encoded; // [B, U], of one source or of as many as there are ids
+    const bias_ids = words && spread(words, words.dims.with(0, n));
+    const { log_probs, best_ids } = this.output.run({ ...after, bias_ids, k: idTensor([k], []) });
     const rowOf = ({ data, dims: [, length] }, row) => Array.from(part(data, row, length), Number);
-    const logProb = (row, id) => logits.data[row * logits.dims[1] + id] - log_norm.data[row];
+    const logProb = (row, id) => log_probs.data[row * log_probs.dims[1] + id];
     return {
       logProb,
       words: (row) => rowOf(best_ids, row).map((id) => ({ id, own: logProb(row, id) })),
-      attention: (row) => rowOf(attention, row),
+      attention: (row) => rowOf(after.attention, row),
       after: (rows) => {
         const index = idTensor(rows, [rows.length]);
         const names = Object.keys(encoded).filter((name) => name.startsWith("state."));
-        const next = (name) => outputs[name.replace("state.", "next.")];
+        const next = (name) => after[name.replace("state.", "next.")];
         const states = names.map((name) => [name, OPERATORS.Gather([next(name), index], {})]);
         return { ...encoded, ...Object.fromEntries(states) };
       },

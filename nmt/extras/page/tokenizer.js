@@ -10,7 +10,7 @@ const normalize = (text) => oneLine(text.replace(_INVISIBLE, "")).normalize("NFC
 // Words (spaCy's rules), bpe or unigram (sentencepiece's models), or characters.
 class Tokenizer {
   // data: spaCy's rules for words, [[piece, score], ...] for subwords, null for characters.
-  constructor({ kind, lowercase }, data) {
+  constructor({ kind, lowercase, data }) {
     Object.assign(this, { kind, lowercase });
     if (kind === "words") {
       this.rules = new WordRules(data);

@@ -2,12 +2,10 @@
 
 import base64
 import json
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import onnx
 import onnxruntime
 import pytest
 
@@ -15,15 +13,19 @@ pytest.importorskip("playwright", reason="needs playwright")
 
 from playwright.sync_api import Browser, Page
 
-from nmt.extras.export.graphs import export_graphs
+from nmt.decoding.onnx_model import LEXICON
 from nmt.extras.export.program import OPERATORS, to_program
-from nmt.extras.export.web_page import constants
+from nmt.extras.export.store import Store
+from nmt.extras.export.web_page import constants, lexicon_tensors
 from nmt.extras.page.files import FOLDER, read
+from nmt.model.graphs import make_graphs
+from nmt.model.lexicon import Lexicon
 from tests.extras.analysis.test_html import needs_chromium
-from tests.extras.export.test_command import CASES, TGT_V, build_model
+from tests.extras.export.models import CASES, TGT_V, build_model
 
 Arrays = dict[str, Any]
-SRC = np.array([[4, 5, 6, 7, 8, 9, 1], [9, 1, 0, 0, 0, 0, 0], [4, 4, 10, 1, 0, 0, 0]])
+SOURCES = [[4, 5, 6, 7, 8, 9], [9], [4, 4, 10]]
+SRC = np.array([[4, 5, 6, 7, 8, 9, 3], [9, 3, 0, 0, 0, 0, 0], [4, 4, 10, 3, 0, 0, 0]])
 BEAM = 4
 SCRIPT = """
 const toBuffer = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer;
@@ -40,7 +42,7 @@ const widen = ({ data, dims, scales }) => {
 };
 const run = (program, weights, given, isWide) => {
   const graph = new Graph(program, toBuffer(weights));
-  if (isWide) graph.constants.forEach((tensor, name, all) => all.set(name, widen(tensor)));
+  if (isWide) graph.constants = map(graph.constants, widen);
   return map(graph.run(map(given, toTensor)), toSent);
 };
 """
@@ -50,7 +52,7 @@ const run = (program, weights, given, isWide) => {
 def page(browser: Browser) -> Iterator[Page]:
     page = browser.new_page()
     page.add_script_tag(content=constants())
-    for name in ("kernel.js", "operators.js"):
+    for name in ("kernel.js", "operators.js", "lexicon.js", "search.js"):
         page.add_script_tag(path=FOLDER / name)
     page.add_script_tag(content=SCRIPT)
     page.evaluate("startKernel()")
@@ -69,39 +71,44 @@ def to_sent(array: Any) -> tuple[str, tuple[int, ...], str]:
     return array.dtype.name, array.shape, base64.b64encode(array.tobytes()).decode()
 
 
-def run(page: Page, program: Any, weights: bytes, given: Arrays, is_wide: bool = False) -> Arrays:
+def run(
+    page: Page, program: Any, weights: bytearray, given: Arrays, is_wide: bool = False
+) -> Arrays:
     """Outputs of the program. is_wide: with the same weights in float32."""
     sent = {name: to_sent(array) for name, array in given.items()}
     outputs = ask(page, "run", program, base64.b64encode(weights).decode(), sent, is_wide)
-    return {
-        name: np.frombuffer(base64.b64decode(text), kind).reshape(dims)
-        for name, (kind, dims, text) in outputs.items()
-    }
+    return {name: to_array(sent) for name, sent in outputs.items()}
 
 
-def runs(folder: Path) -> Iterator[tuple[str, Arrays, Arrays]]:
+def to_array(sent: Sequence[Any]) -> Any:
+    kind, dims, text = sent
+    return np.frombuffer(base64.b64decode(text), kind).reshape(dims)
+
+
+def runs(files: Mapping[str, bytes]) -> Iterator[tuple[str, Arrays, Arrays]]:
     """What onnxruntime makes of three sentences, and of 4 hypotheses each in three steps."""
-    sessions = {
-        name: onnxruntime.InferenceSession(folder / f"{name}.onnx") for name in ("encoder", "step")
-    }
+    names = ("encoder.onnx", "step.onnx", "output.onnx")
+    sessions = {name: onnxruntime.InferenceSession(files[name]) for name in names}
 
     def compute(name: str, all_given: Arrays) -> tuple[str, Arrays, Arrays]:
         given = {item.name: all_given[item.name] for item in sessions[name].get_inputs()}
         names = [item.name for item in sessions[name].get_outputs()]
         return name, given, dict(zip(names, sessions[name].run(None, given), strict=True))
 
-    encoded = compute("encoder", {"src": SRC, "src_lengths": np.array([7, 2, 4])})
+    encoded = compute("encoder.onnx", {"src": SRC, "src_lengths": np.array([7, 2, 4])})
     yield encoded
     tensors = {
         name: array.repeat(BEAM, 0) if name.startswith("state.") else array
         for name, array in encoded[2].items()
     }
+    if LEXICON in files:
+        ids, tensors["memory.translations"] = Lexicon.of_bytes(files[LEXICON]).look_up(SOURCES)
+        tensors["bias_ids"] = ids.repeat(BEAM, 0)
     for position, k in enumerate((3, TGT_V, 2)):
         ids = (np.arange(len(SRC) * BEAM) * 5 + position) % TGT_V
-        rows = np.arange(len(ids))[position:]  # words are not wanted for all
-        tensors |= {"ids": ids, "rows": rows, "k": np.array(k), "position": np.array(position)}
-        step = compute("step", tensors)
+        step = compute("step.onnx", {**tensors, "ids": ids, "position": np.array(position)})
         yield step
+        yield compute("output.onnx", {**tensors, **step[2], "k": np.array(k)})
         tensors |= {name.replace("next.", "state."): array for name, array in step[2].items()}
 
 
@@ -115,17 +122,38 @@ def check(outputs: Arrays, expected: Arrays, tolerance: float) -> None:
 @pytest.mark.slow
 @needs_chromium
 @pytest.mark.parametrize("case", CASES)
-def test_models(page: Page, tmp_path: Path, case: str) -> None:
-    export_graphs(build_model(**CASES[case]), tmp_path / "encoder.onnx", tmp_path / "step.onnx")
-    for name, given, expected in runs(tmp_path):
-        model = onnx.load(tmp_path / f"{name}.onnx")
-        outputs = run(page, *to_program(model, "float32"), given)
-        check(outputs, expected, 1e-4)
-        if name == "step":
-            logits = np.take_along_axis(outputs["logits"], outputs["best_ids"], 1)
-            np.testing.assert_array_equal(logits, outputs["best_logits"])
-        small = to_program(model, "int8")
-        check(run(page, *small, given), run(page, *small, given, is_wide=True), 1e-3)
+def test_models(page: Page, case: str) -> None:
+    files = make_graphs(build_model(**CASES[case]))
+    for name, given, expected in runs(files):
+        exact, small = Store("float32"), Store("int8")
+        program = to_program(files[name], exact)
+        check(run(page, program, exact.data, given), expected, 1e-4)
+        program = to_program(files[name], small)
+        outputs = run(page, program, small.data, given)
+        check(outputs, run(page, program, small.data, given, is_wide=True), 1e-3)
+
+
+@pytest.mark.slow
+@needs_chromium
+def test_the_lexicon(page: Page) -> None:
+    """For each word the translations that Python finds; their order may differ."""
+    for case in ("luong lstm, lexical bias", "luong lstm, lexical bias of words"):
+        lexicon = Lexicon.of_bytes(make_graphs(build_model(**CASES[case]))[LEXICON])
+        store = Store("float32")
+        code = """(tables, data, sources) => {
+          const lexicon = new Lexicon(tensorsOf(tables, toBuffer(data)));
+          return Object.values(map(lexicon.lookUp(sources), toSent));
+        }"""
+        data = lexicon_tensors(lexicon, store), base64.b64encode(store.data).decode()
+        found = [*map(to_array, ask(page, code, *data, SRC.tolist()))]
+        expected = lexicon.look_up(SOURCES)
+        for ids, table, own_ids, own_table in zip(*found, *expected, strict=True):
+            for token, own in zip(table, own_table, strict=True):
+                pairs = [
+                    {(index, p) for index, p in zip(*each, strict=True) if p}
+                    for each in ((ids, token), (own_ids, own))
+                ]
+                assert pairs[0] == pairs[1] != set()
 
 
 @pytest.mark.slow

@@ -42,4 +42,5 @@ def test_words_of_a_language_without_such_rules_are_refused(tmp_path: Path) -> N
     with pytest.raises(ConfigError, match="words of language zh cannot be split in a browser"):
         tokenizer_data(load_tokenizer(config, "zh", "src", tmp_path))
     for language in ("el", "gd", "sl"):
-        assert tokenizer_data(load_tokenizer(config, language, "src", tmp_path))["exceptions"]
+        tokenizer = load_tokenizer(config, language, "src", tmp_path)
+        assert tokenizer_data(tokenizer)["data"]["exceptions"]

@@ -12,9 +12,8 @@ pytest.importorskip("playwright", reason="needs playwright")
 from playwright.sync_api import Browser, Page
 
 from nmt.config.schema import TokenizerConfig
-from nmt.decoding.translation import Replacement, Translation
+from nmt.decoding.translation import Replacement, Translation, surface_forms
 from nmt.extras.export import tokenizers as exported
-from nmt.extras.export.translate import Tokenizer as Standalone
 from nmt.extras.export.web_page import constants
 from nmt.extras.page.files import FOLDER
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, load_tokenizer, model_path
@@ -126,13 +125,11 @@ def test_lines_are_split_and_joined_as_by_nmt(
     monkeypatch.setattr("spacy.blank", BLANK)
     lines = [*fuzzed(N_LINES, seed=3), "tree" * 1250, "ab" * 2500, "a" * 5000]
     tokenizers = [make(models, kind, language, lowercase) for lowercase in (False, True)]
-    data = exported.tokenizer_data(tokenizers[0])
     for tokenizer, own in zip(tokenizers, (lines[::2], lines[1::2]), strict=True):
-        alone = Standalone(**tokenizer.settings())  # without a model, it joins only
         found = ask(
             page,
-            """(settings, data, lines) => {
-                const tokenizer = new Tokenizer(settings, data);
+            """(data, lines) => {
+                const tokenizer = new Tokenizer(data);
                 return lines.map((line) => {
                     const tokens = tokenizer.split(line);
                     const reversed = tokens.toReversed();
@@ -141,8 +138,7 @@ def test_lines_are_split_and_joined_as_by_nmt(
                             tokenizer.join(reversed), forms];
                 });
             }""",
-            tokenizer.settings(),
-            data,
+            exported.tokenizer_data(tokenizer),
             own,
         )
         differ = [
@@ -156,7 +152,7 @@ def test_lines_are_split_and_joined_as_by_nmt(
                     tokens,
                     tokenizer.join(tokens),
                     tokenizer.join(tokens[::-1]),
-                    alone.surface_forms(line, tokens),
+                    surface_forms(line, tokens, tokenizer),
                 ]
             )
         ]
@@ -228,13 +224,12 @@ def test_warnings_are_those_of_nmt(page: Page, models: Path, kind: str) -> None:
     ]
     found = ask(
         page,
-        """(settings, data, vocabularies, translations, rules) => {
-            const tokenizer = new Tokenizer(settings, data);
+        """(data, vocabularies, translations, rules) => {
+            const tokenizer = new Tokenizer(data);
             const languages = vocabularies.map(
                 ([tokens, counts]) => new Language(tokenizer, { tokens, counts }));
             return translations.map((each) => warningsOf(each, rules, ...languages));
         }""",
-        tokenizer.settings(),
         exported.tokenizer_data(tokenizer),
         [[[*each], each.counts] for each in (english, german)],
         [

@@ -75,14 +75,9 @@ def test_a_folder_and_a_file(nmt: Run, run: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--web", "{new}", "-o", "x"], "-o writes ONNX, and --web a page; give one of them"),
+        (["--web", "{new}", "-o", "x"], "-o writes a folder, and --web a page; give one of them"),
         (["--weights", "int8"], "--weights is for --web"),
         (["{run}", "-o", "{new}"], "2 runs: only --web takes several"),
-        (
-            ["--web", "{new}", "--set", "decoding.no_repeat_ngram=3"],
-            "decoding.no_repeat_ngram: 3 cannot be exported; add --set "
-            "decoding.no_repeat_ngram=null",
-        ),
     ],
 )
 def test_what_it_refuses(
@@ -93,6 +88,25 @@ def test_what_it_refuses(
     assert result.status != 0
     assert message in " ".join(result.err.split())
     assert not new.exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "only"),
+    [
+        ("method", "sampling", "beam"),
+        ("no_repeat_ngram", 3, "null"),
+        ("coverage_penalty", 0.2, 0.0),
+        ("neighbors.pairs", 8, 0),
+        ("rerank.run", "de-en", "null"),
+    ],
+)
+def test_searches_that_the_page_lacks(
+    nmt: Run, folder: Path, tmp_path: Path, key: str, value: object, only: object
+) -> None:
+    options = ("--web", tmp_path / "new", "--set", f"decoding.{key}={value}")
+    message = f"decoding.{key}: {value} cannot run in a page; add --set decoding.{key}={only}\n"
+    nmt.refuses(message, "export", folder / "run", *options)
+    assert not (tmp_path / "new").exists()
 
 
 @pytest.fixture(scope="module")
