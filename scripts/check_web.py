@@ -87,9 +87,8 @@ def check(
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         page_size = len(gzip.compress((folder / "index.html").read_bytes(), 9))
         seconds, found = translate_in_page(browser, folder, texts + timed)
-    expected = load_translator(
-        run, device="cpu", overrides=[*overrides, "decoding.precision=float32"]
-    ).translate(texts)
+    overrides.append("decoding.precision=float32")
+    expected = load_translator(run, device="cpu", overrides=overrides).translate(texts)
     pairs = [*zip(found, expected, strict=False)]
     n_same = sum(each["tokens"] == [*best.tokens] for each, best in pairs)
     differences = [

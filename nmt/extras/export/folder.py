@@ -16,18 +16,19 @@ from nmt.decoding.onnx_model import OnnxModel
 from nmt.errors import ConfigError
 from nmt.extras.share.bundle import (
     BEST_FILE,
-    CHECKPOINT_FILES,
     KEYS_FILE,
     NEIGHBORS_FILE,
     pointer_to,
     run_files,
     uses_neighbors,
 )
-from nmt.files import new_folder, write_json, write_text
+from nmt.files import CHECKSUMS_FILE, new_folder, write_json, write_text
+from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import CONFIG_FILE, load_run_config, write_run_config
 from nmt.run.graphs import graphs_folder, load_graphs
 from nmt.run.load import build_translator, unchanged
 
+WEIGHTS = (MODEL_FILE, CHECKSUMS_FILE)
 REQUIREMENTS_FILE = "requirements.txt"
 # The packages of nmt that no translation needs, and those that some need.
 UNUSED = ("matplotlib", "onnx", "pooch", "requests", "torch")
@@ -68,15 +69,13 @@ def _write_graphs(folder: Path, checkpoint: Path, target: Path, config: Config) 
     graphs = graphs_folder(checkpoint, precision)
     if graphs.exists():
         shutil.copytree(graphs, target / graphs.name)
-    for name in CHECKPOINT_FILES:
+    for name in WEIGHTS:
         _copy(checkpoint / name, target / name)
     with warnings.catch_warnings(action="ignore"):  # they are about this machine
         model = load_graphs(folder, target, precision)  # which makes those that are not there
     if not isinstance(model, OnnxModel):
-        raise ConfigError(
-            f"{checkpoint}: graphs cannot express this model: it translates only with torch"
-        )
-    for name in CHECKPOINT_FILES:
+        raise ConfigError(f"{checkpoint}: graphs cannot express its model; it needs torch")
+    for name in WEIGHTS:
         (target / name).unlink(missing_ok=True)
 
 

@@ -64,6 +64,7 @@ LACKING = {
     "neighbors.pairs": 0,
     "rerank.run": None,
 }
+GRAPHS = ("encoder", "step", "output")
 # The scripts of the worker, which takes the place of the server.
 WORKER = (
     "kernel",
@@ -179,7 +180,7 @@ def _named_model(
 def _model(
     run: Path, checkpoint: Path, weights: Weights, overrides: Sequence[str]
 ) -> tuple[dict[str, Any], bytes]:
-    """Settings, vocabularies, tokenizers, programs and the lexicon; and the bytes of the weights."""
+    """Settings, vocabularies, tokenizers and programs; and the bytes of their tensors."""
     config = load_run_config(run, overrides)
     _check_search(config)
     languages = config.data.src_language, config.data.tgt_language
@@ -187,7 +188,7 @@ def _model(
     wordless = WordlessLines(*vocabularies)
     files = graphs_of(load_model(run, checkpoint).eval(), "float32")
     if files is None:
-        raise ConfigError("graphs cannot express this model: it translates only with torch")
+        raise ConfigError("graphs cannot express its model; it needs torch")
     model = {
         "languages": languages,
         "decoding": {key: getattr(config.decoding, key) for key in DECODING_KEYS},
@@ -205,9 +206,7 @@ def _model(
         "items": [to_javascript(row.pattern.finditer) for row in PATTERNS if row.is_compared],
         "writes_spaces": writes_spaces(languages[1]),
         "wide": _wide_characters(),
-        **{
-            name: to_program(files[f"{name}.onnx"], store) for name in ("encoder", "step", "output")
-        },
+        **{name: to_program(files[f"{name}.onnx"], store) for name in GRAPHS},
     }
     if LEXICON in files:
         model["lexicon"] = lexicon_tensors(Lexicon.of_bytes(files[LEXICON]), store)

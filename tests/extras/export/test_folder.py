@@ -1,6 +1,5 @@
 """`nmt export` without --web: a run folder that translates without torch."""
 
-import sys
 import json
 import os
 import subprocess
@@ -137,6 +136,6 @@ def test_a_model_that_graphs_cannot_express(
     monkeypatch.setattr("nmt.extras.export.web_page.graphs_of", lambda *_: None)
     for option in ("-o", "--web"):
         result = nmt("export", run, option, tmp_path / "new")
-        text = "graphs cannot express this model: it translates only with torch\n"
+        text = "graphs cannot express its model; it needs torch\n"
         assert (result.status, result.err[-len(text) :]) == (1, text)
         assert not (tmp_path / "new").exists()
