@@ -115,7 +115,7 @@ def test_an_ensemble_has_the_provenance_of_all_members(nmt: Run, run: Path, fold
         assert one["model"]["sha256"] == hashlib.sha256(weights.read_bytes()).hexdigest()
     assert [line["provenance"]["members"] for line in history(run)] == [members]
     assert nmt(*words).out.startswith(
-        f"{run} + {folder / 'other'}, steps 60 + 60, test split, 40 sentences, beam 5\n"
+        f"{run} + {folder / 'other'}, steps 60 + 60, test split, 40 sentences, beam 5, int8\n"
     )
 
 

@@ -20,7 +20,7 @@ from nmt.decoding import forced as scoring
 from nmt.decoding import translator
 from nmt.decoding.translation import Translation
 from nmt.lines import CONVERT
-from nmt.run import weights
+from nmt.run import load
 from tests.conftest import Run
 from tests.toy import write
 
@@ -414,7 +414,7 @@ def test_a_model_that_does_not_fit_into_memory(
     def refuse(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 
-    monkeypatch.setattr(weights, "load_weights", refuse)
+    monkeypatch.setattr(load, "load_graphs", refuse)
     nmt.refuses("nmt: out of memory; ", "translate", "--run", trained, DOG)
 
 
