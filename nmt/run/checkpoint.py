@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from safetensors import SafetensorError
@@ -272,7 +272,7 @@ def read_progress(folder: Path) -> Progress:
         raise CheckpointError(f"{path}: cannot be read ({reason})") from None
 
 
-def read_arrays(path: Path, remedy: str = REMEDY) -> dict[str, NDArray[np.generic]]:
+def read_arrays(path: Path, remedy: str = REMEDY) -> dict[str, NDArray[Any]]:
     """The tensors in a file. Raises: CheckpointError if it is missing or damaged."""
     with reading(path, remedy):
         return load_file(path)

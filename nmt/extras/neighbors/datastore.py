@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,7 +109,7 @@ def save_keys(path: Path, model: TranslationModel, pairs: Corpus, digest: str) -
     scale = np.sqrt(squares.sum() / squares[-KEY_SIZE:].sum())
     projection = np.ascontiguousarray(scale * axes[:, -KEY_SIZE:], np.float32)
     store = Datastore.of(model, pairs, projection)
-    arrays = {"keys": store.keys, "projection": projection}
+    arrays = dict[str, NDArray[Any]](keys=store.keys, projection=projection)
     arrays["digest"] = np.frombuffer(bytes.fromhex(digest), np.uint8)
     for name, sentences in (("src", pairs.src), ("tgt", pairs.tgt)):
         arrays[name], arrays[f"{name}_lengths"] = sentences.block(0, len(pairs))
