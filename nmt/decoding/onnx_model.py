@@ -168,7 +168,7 @@ class _Graph:
                 enable_fallback=False,  # it would print to stdout
             )
         except Exception as error:  # noqa: BLE001 # the errors of onnxruntime have no other base class
-            raise CheckpointError(f"{name}: cannot be loaded ({_first_line(error)})") from None
+            raise _explained(error, f"{name}: cannot be loaded") from None
         self.inputs = [each.name for each in self.session.get_inputs()]
         self.outputs = [each.name for each in self.session.get_outputs()]
         shape = self.session.get_outputs()[0].shape
@@ -185,10 +185,9 @@ class _Graph:
             given = {name: tensors[name] for name in self.inputs}
             values: Any = self.session.run(names, given)
         except Exception as error:  # noqa: BLE001 # as above
-            if "alloc" in str(error).lower():
-                raise MemoryError(_first_line(error)) from None
-            text = f"{self.name}: does not fit the other files of the run ({_first_line(error)})"
-            raise CheckpointError(text) from None
+            raise _explained(
+                error, f"{self.name}: does not fit the other files of the run"
+            ) from None
         return dict(zip(names or self.outputs, values, strict=True))
 
 
@@ -208,5 +207,7 @@ def computes_exactly(check: bytes) -> bool:
     return not _Graph(CHECK, check).run({})["error"]
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0][:300]
+def _explained(error: Exception, text: str) -> MemoryError | CheckpointError:
+    reason = str(error).strip().split("\n")[0][:300]
+    is_memory = isinstance(error, MemoryError) or "alloc" in reason.lower()
+    return MemoryError(reason) if is_memory else CheckpointError(f"{text} ({reason})")
