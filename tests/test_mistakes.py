@@ -471,6 +471,13 @@ def test_training(nmt: Run, project: None, edit: Edit, words: tuple[str, ...], t
 
 
 CHECKPOINT = "runs/toy/checkpoints/step-00000001"
+
+
+def without_graphs() -> None:
+    """So that the weights are read."""
+    shutil.rmtree(f"{CHECKPOINT}/graphs-int8")
+
+
 RUN = [
     case("x: no run here", "--run", "x"),
     case(
@@ -480,11 +487,15 @@ RUN = [
     ),
     case(
         "model.safetensors: cannot be loaded (Error while deserializ",
-        edit=lambda: cut(f"{CHECKPOINT}/model.safetensors"),
+        edit=both(without_graphs, lambda: cut(f"{CHECKPOINT}/model.safetensors")),
     ),
     case(
-        "copy it again, or use another checkpoint",
-        edit=lambda: Path(CHECKPOINT, "model.safetensors").unlink(),
+        "has neither weights nor graphs",
+        edit=both(without_graphs, lambda: Path(CHECKPOINT, "model.safetensors").unlink()),
+    ),
+    case(
+        "output.onnx: damaged, its content has changed since nmt wrote it; delete the folder",
+        edit=lambda: cut(f"{CHECKPOINT}/graphs-int8/output.onnx"),
     ),
     case(
         "best.json: names step-00000001, which is missing; copy the run again",
@@ -506,7 +517,10 @@ RUN = [
     ),
     case(
         "does not fit the configuration",
-        edit=lambda: replace(Path("runs/toy/config.yaml"), "hidden_size: 8", "hidden_size: 9"),
+        edit=both(
+            without_graphs,
+            lambda: replace(Path("runs/toy/config.yaml"), "hidden_size: 8", "hidden_size: 9"),
+        ),
     ),
     case(
         "model.bridges: unknown key; did you mean model.br",

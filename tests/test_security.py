@@ -47,6 +47,12 @@ def link(path: Path, target: str) -> None:
     path.symlink_to(target)
 
 
+def resize(run: Path, old: str, new: str) -> None:
+    """A larger model, whose graphs are missing."""
+    shutil.rmtree(checkpoint(run) / "graphs-int8")
+    replace(run / "config.yaml", old, new)
+
+
 def sparse(path: Path) -> None:
     """A file of 10 GB that takes no space."""
     with path.open("wb") as file:
@@ -150,12 +156,12 @@ HOSTILE: list[tuple[str, Edit, str]] = [
     ),
     (
         "huge model",
-        lambda run: replace(run / "config.yaml", "hidden_size: 24", "hidden_size: 1000000000"),
+        lambda run: resize(run, "hidden_size: 24", "hidden_size: 1000000000"),
         "does not fit the weights: it",
     ),
     (
         "large model",
-        lambda run: replace(run / "config.yaml", "hidden_size: 24", "hidden_size: 30000"),
+        lambda run: resize(run, "hidden_size: 24", "hidden_size: 30000"),
         "does not fit the weights: it desc",
     ),
     (
