@@ -11,6 +11,7 @@ from nmt.config.schema import DecodingConfig
 from nmt.cores import may_have_gpu
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.model import TranslationModel
+from nmt.decoding.onnx_model import OnnxModel
 from nmt.decoding.translator import Ranker, Translator, check_n_best
 from nmt.errors import CheckpointError, ConfigError
 from nmt.plugins import hooks
@@ -146,13 +147,20 @@ def build_translator(
         for other, _ in members[1:]:
             _check_same_vocabularies(run, other)
         models = [load_search_model(*member, device, decoding) for member in members]
+        vocabularies = load_vocabularies(run)
+        for model, (_, checkpoint) in zip(models, members, strict=True):
+            if isinstance(model, OnnxModel) and model.output.n_words != len(vocabularies[1]):
+                raise CheckpointError(
+                    f"{checkpoint}: its graphs do not fit the vocabularies of the run; was one of "
+                    "them changed?"
+                )
         for wrap in hooks("wrap", config):
             models = wrap(models, members, config)
         rankers: list[Ranker | None] = [rank(config, device) for rank in hooks("rank", config)]
         return Translator(
             models[0] if len(models) == 1 else Ensemble(models),
             tokenizers=load_tokenizers(run, config),
-            vocabularies=load_vocabularies(run),
+            vocabularies=vocabularies,
             options=decoding,
             rankers=[ranker for ranker in rankers if ranker is not None],
         )

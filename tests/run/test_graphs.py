@@ -100,6 +100,15 @@ def test_a_run_that_cannot_be_written_has_graphs_in_memory(
     assert not [*bare.rglob("*.onnx")]
 
 
+def test_another_vocabulary_is_noticed(nmt: Run, run: Path) -> None:
+    for path in run.rglob("checksums.json"):
+        path.unlink()
+    with (run / "tgt.vocab.txt").open("a", encoding="utf-8") as file:
+        file.write("Katze\t1\n")
+    text = f"{find_checkpoint(run)}: its graphs do not fit the vocabularies of the run"
+    nmt.refuses(text, "translate", "--run", run, SENTENCE)
+
+
 def test_a_run_without_weights_translates(nmt: Run, folder: Path, run: Path) -> None:
     expected = nmt.prints("translate", "--run", folder / "run", SENTENCE)
     checkpoint = find_checkpoint(run)
