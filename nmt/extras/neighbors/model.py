@@ -22,7 +22,8 @@ from nmt.config.section import key_of
 from nmt.data.corpus import Corpus, Sequences, encode_pairs
 from nmt.data.reading import Pair
 from nmt.data.tables import Dialect, find_dialect
-from nmt.decoding.model import IdLists, StepOutput, TranslationModel
+from nmt.decoding.model import IdLists, StepOutput, TranslationModel, k_best
+from nmt.decoding.onnx_model import CHUNK_ROWS
 from nmt.decoding.term_bias import Terms
 from nmt.errors import ConfigError, DataError
 from nmt.extras.neighbors.datastore import KEYS_FILE, Datastore, digest_of, load_keys
@@ -335,6 +336,15 @@ class NeighborModel(TranslationModel):
         np.put_along_axis(log_probs, vectors.ids, words, 1)
         log_probs += np.log(vectors.rest)
         return log_probs
+
+    def best(
+        self, vectors: NeighborVectors, k: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.floating[Any]]]:
+        rows = np.arange(len(vectors.ids))
+        chunks = (rows[start : start + CHUNK_ROWS] for start in rows[::CHUNK_ROWS])
+        parts = [k_best(self.log_probs(vectors.select(chunk)), k) for chunk in chunks]
+        ids, log_probs = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return ids, log_probs
 
     def with_terms(self, terms: Terms, weight: float) -> "NeighborModel | None":
         model = self.model.with_terms(terms, weight)
