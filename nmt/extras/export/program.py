@@ -1,8 +1,10 @@
 """Graphs of ONNX as programs for page/operators.js: no protocol buffers, and weights in 8 bits."""
 
 import re
+from collections.abc import Collection, Sequence
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
@@ -15,11 +17,14 @@ OPERATORS = {*re.findall(r"^  ([A-Z]\w+): ", read("operators.js"), re.MULTILINE)
 ROWS = {"Linear": (1,), "LSTM": (1, 2), "GRU": (1, 2), "RNN": (1, 2), "Gather": (0,)}
 
 
-def to_program(graph: bytes, store: Store) -> dict[str, Any]:
+def to_program(graph: bytes, store: Store, unused: Collection[str] = ()) -> dict[str, Any]:
     """A graph for the runtime, as JSON has it; its tensors go into the store.
 
     A product with constant weights becomes the operator `Linear`, which has a row of weights for
     each output.
+
+    Args:
+        unused: outputs that the page does not need.
 
     Raises:
         ConfigError: the runtime lacks an operator of the graph.
@@ -38,12 +43,11 @@ def to_program(graph: bytes, store: Store) -> dict[str, Any]:
         """Store a constant once; returns its name in the program."""
         array, name = constants[name], name + " (rows)" * are_rows
         if name not in tensors:
-            tensors[name] = store.add(array, are_rows)
+            tensors[name] = store.add(_narrow(array), are_rows and array.ndim > 1)
         return name
 
-    for node in model.graph.node:
-        if node.op_type == "Constant":
-            continue
+    outputs = [each.name for each in model.graph.output if each.name not in unused]
+    for node in _needed(model.graph.node, outputs):
         attributes = {item.name: helper.get_attribute_value(item) for item in node.attribute}
         operator, inputs = _simplified(node, attributes, constants)
         if operator not in OPERATORS:
@@ -53,8 +57,24 @@ def to_program(graph: bytes, store: Store) -> dict[str, Any]:
             add(name, i in rows) if name in constants else name for i, name in enumerate(inputs)
         ]
         program.append((operator, inputs, [*node.output], attributes))
-    outputs = [each.name for each in model.graph.output]
     return {"outputs": outputs, "tensors": tensors, "nodes": program}
+
+
+def _needed(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> list[onnx.NodeProto]:
+    """The nodes that compute the outputs, in order, but for the constants."""
+    names, kept = {*outputs}, list[onnx.NodeProto]()
+    for node in reversed(nodes):
+        if node.op_type != "Constant" and not names.isdisjoint(node.output):
+            names.update(node.input)
+            kept.insert(0, node)
+    return kept
+
+
+def _narrow(array: Array) -> Array:
+    """A constant in a type of the runtime, whose integers have 32 bits."""
+    if array.dtype.kind == "i":
+        return array.clip(-(1 << 31), (1 << 31) - 1).astype(np.int32)  # the end of a slice is 2^63
+    return array.astype({"f": "float32", "b": "bool"}[array.dtype.kind])
 
 
 def _simplified(

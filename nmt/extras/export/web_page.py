@@ -18,6 +18,8 @@ from typing import Any
 from unicodedata import east_asian_width
 from urllib.parse import quote
 
+import numpy as np
+
 from nmt.config.schema import Config
 from nmt.decoding.onnx_model import LEXICON
 from nmt.decoding.search import EXTRA_TOKENS
@@ -64,7 +66,7 @@ LACKING = {
     "neighbors.pairs": 0,
     "rerank.run": None,
 }
-GRAPHS = ("encoder", "step", "output")
+UNUSED = ("best_ids", "best")  # outputs of the graphs: the page looks for them itself
 # The scripts of the worker, which takes the place of the server.
 WORKER = (
     "kernel",
@@ -206,7 +208,9 @@ def _model(
         "items": [to_javascript(row.pattern.finditer) for row in PATTERNS if row.is_compared],
         "writes_spaces": writes_spaces(languages[1]),
         "wide": _wide_characters(),
-        **{name: to_program(files[f"{name}.onnx"], store) for name in GRAPHS},
+        "encoder": to_program(files["encoder.onnx"], store),
+        "step": to_program(files["step.onnx"], store),
+        "output": to_program(files["output.onnx"], store, UNUSED),
     }
     if LEXICON in files:
         model["lexicon"] = lexicon_tensors(Lexicon.of_bytes(files[LEXICON]), store)
@@ -226,8 +230,10 @@ def _check_search(config: Config) -> None:
 
 def lexicon_tensors(lexicon: Lexicon, store: Store) -> dict[str, Any]:
     """The tables of lexicon.js."""
-    rows = ("ids", "probabilities", "lengths")
-    return {name: store.add(array, name in rows) for name, array in vars(lexicon).items()}
+    tables = vars(lexicon) | {"lengths": lexicon.lengths.astype(np.int32)}
+    if lexicon.ids.max() < 1 << 16:
+        tables["ids"] = lexicon.ids.astype(np.uint16)
+    return {name: store.add(array, name == "probabilities") for name, array in tables.items()}
 
 
 def _wide_characters() -> str:

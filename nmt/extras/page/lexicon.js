@@ -25,23 +25,20 @@ class Lexicon {
   // The ids [B, U] of the translations of sources [B][S], and the probability [B, S, U] of each
   // given each source token.
   lookUp(sources) {
-    const dims = [sources.length, sources[0].length];
+    const [[{ length: nTokens }], [, k]] = [sources, this.ids.dims];
+    const dims = [sources.length, nTokens];
     const rows = idTensor(sources.map((source) => this.rowsOf(source)).flat(), dims);
     const look = (table) => OPERATORS.Gather([table, rows], {}).data;
     const [ids, probabilities] = [this.ids, this.probabilities].map(look);
-    const [ofSource, ofToken] = [ids.length / dims[0], this.ids.dims[1]];
-    const columns = sources.map((_, i) => new Set(part(ids, i, ofSource)));
-    const n = Math.max(...columns.map(({ size }) => size));
-    const [all, table] = [new BigInt64Array(dims[0] * n), new Float32Array(size([...dims, n]))];
-    const places = columns.map((column, i) => {
-      all.set([...column], i * n);
-      return new Map([...column].map((id, place) => [id, place]));
-    });
+    const columns = sources.map((_, i) => [...new Set(part(ids, i, nTokens * k))]);
+    const n = Math.max(...columns.map(({ length }) => length));
+    const padded = columns.flatMap((column) => Object.assign(Array(n).fill(PAD), column));
+    const table = new Float32Array(sources.length * nTokens * n);
     ids.forEach((id, i) => {
-      const column = places[Math.floor(i / ofSource)].get(id);
-      table[Math.floor(i / ofToken) * n + column] = probabilities[i];
+      const column = columns[Math.floor(i / nTokens / k)].indexOf(id);
+      table[Math.floor(i / k) * n + column] = probabilities[i];
     });
-    const translations = { data: table, dims: [...dims, n] };
-    return { bias_ids: { data: all, dims: [dims[0], n] }, "memory.translations": translations };
+    const translations = { data: table, dims: [sources.length, nTokens, n] };
+    return { bias_ids: idTensor(padded, [sources.length, n]), "memory.translations": translations };
   }
 }

@@ -1,10 +1,9 @@
 // Runs the graphs of a translator: operators of ONNX.
 
-// A tensor is {data, dims}. data: Float32Array, BigInt64Array (int64) or Uint8Array (bool). Only
+// A tensor is {data, dims}. data: Float32Array or Int32Array; Uint8Array for constant bools. Only
 // constants that Gather and Matrix read have others, and perhaps scales.
 const size = (dims) => dims.reduce((product, n) => product * n, 1);
-const numbers = (tensor) => Array.from(tensor.data, Number);
-const sum = (values) => values.reduce((total, value) => total + value);
+const sum = (values) => values.reduce((total, value) => total + value, 0);
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 
 // A tensor as three axes [outer, n, inner], of which the middle one is `axis`.
@@ -17,99 +16,68 @@ const stepsOf = (tensor) => tensor.dims.map((_, axis) => around(tensor, axis)[2]
 // A tensor of these dimensions, of the elements that lie `steps` apart along its axes.
 function strided(data, dims, steps, first = 0) {
   const result = new data.constructor(size(dims));
-  const last = dims.length - (steps.at(-1) === 1 ? 1 : 0); // neighbours stay together
-  const block = size(dims.slice(last));
   let to = 0;
   const copy = (from, axis) => {
-    if (axis < last) {
-      for (let i = 0; i < dims[axis]; i++) copy(from + i * steps[axis], axis + 1);
-    } else if (block === 1) {
-      result[to++] = data[from];
-    } else {
-      result.set(data.subarray(from, from + block), to);
-      to += block;
-    }
+    const [n, step, isLast] = [dims[axis], steps[axis], axis === dims.length - 1];
+    if (isLast) for (let i = 0; i < n; i++) result[to++] = data[from + i * step];
+    else for (let i = 0; i < n; i++) copy(from + i * step, axis + 1);
   };
   copy(first, 0);
   return { data: result, dims };
 }
 
 function slice(tensor, axis, start, end) {
-  const [, , inner] = around(tensor, axis);
-  const dims = tensor.dims.with(axis, end - start);
-  return strided(tensor.data, dims, stepsOf(tensor), start * inner);
+  const steps = stepsOf(tensor);
+  return strided(tensor.data, tensor.dims.with(axis, end - start), steps, start * steps.at(axis));
 }
 
-function broadcast(dims, others) {
-  if (dims.length < others.length) return broadcast(others, dims);
-  return dims.map((n, i) => (n === 1 ? (others[others.length - dims.length + i] ?? 1) : n));
+function broadcast(one, other) {
+  const n = Math.max(one.length, other.length);
+  const sizeOf = (_, i) => Math.max(one.at(i - n) ?? 1, other.at(i - n) ?? 1);
+  return Array.from({ length: n }, sizeOf);
 }
 
 // A tensor that is repeated along axes where it has size 1.
-function spread({ data, dims: own }, dims) {
+function spread(tensor, dims) {
+  const { data, dims: own } = tensor;
   if (data.length === size(dims)) return { data, dims };
   if (data.length === 1) return { data: new data.constructor(size(dims)).fill(data[0]), dims };
-  const padded = [...Array(dims.length - own.length).fill(1), ...own];
-  const steps = stepsOf({ dims: padded }).map((step, axis) => (padded[axis] === 1 ? 0 : step));
-  return strided(data, dims, steps);
-}
-
-// Tensors that are repeated to the same dimensions: these, and the data of each.
-function aligned(tensors) {
-  const dims = tensors.reduce((all, tensor) => broadcast(all, tensor.dims), []);
-  return [dims, ...tensors.map((tensor) => spread(tensor, dims).data)];
+  const steps = stepsOf(tensor).map((step, axis) => (own[axis] === 1 ? 0 : step));
+  return strided(data, dims, [...Array(dims.length - own.length).fill(0), ...steps]);
 }
 
 const unary =
   (compute) =>
   ([{ data, dims }]) => ({ data: data.map(compute), dims });
 
-// fill: as `compute`, for whole arrays of float32: a loop of its own is ten times as fast as calls
-// from a shared one.
-function binary(compute, fill, ResultType) {
-  return (tensors) => {
-    const [dims, x, y] = aligned(tensors);
-    const data = new (ResultType ?? x.constructor)(x.length);
-    if (fill && x instanceof Float32Array) fill(x, y, data);
-    else for (let i = 0; i < data.length; i++) data[i] = compute(x[i], y[i]);
-    return { data, dims };
-  };
-}
-const test = (compare) => binary(compare, null, Uint8Array);
-
-function fillSums(x, y, sums) {
-  for (let i = 0; i < x.length; i++) sums[i] = x[i] + y[i];
-}
-function fillDifferences(x, y, differences) {
-  for (let i = 0; i < x.length; i++) differences[i] = x[i] - y[i];
-}
-function fillProducts(x, y, products) {
-  for (let i = 0; i < x.length; i++) products[i] = x[i] * y[i];
-}
+// compute: elements of tensors that are repeated to the same dimensions -> an element.
+const elementwise = (compute) => (tensors) => {
+  const dims = tensors.map((tensor) => tensor.dims).reduce(broadcast);
+  const [x, y, z] = tensors.map((tensor) => spread(tensor, dims).data);
+  const data = new (z ?? x).constructor(x.length);
+  for (let i = 0; i < data.length; i++) data[i] = compute(x[i], y[i], z?.[i]);
+  return { data, dims };
+};
 
 // compute: the values along an axis -> a value.
-function reduction(compute) {
-  return ([a, chosen], { axes, keepdims = 1 }) => {
-    const [axis] = chosen ? numbers(chosen) : axes;
-    const [outer, n, inner] = around(a, axis);
+const reduction =
+  (compute) =>
+  ([a, chosen], { axes = chosen?.data, keepdims = 1 }) => {
+    const [outer, n, inner] = around(a, axes[0]);
     const values = strided(a.data, [outer, inner, n], [n * inner, 1, inner]).data;
-    const length = outer * inner;
-    const data = a.data.constructor.from({ length }, (_, i) => compute(part(values, i, n)));
-    return { data, dims: keepdims ? a.dims.with(axis, 1) : a.dims.toSpliced(axis, 1) };
+    const data = a.data.slice(0, outer * inner).map((_, i) => compute(part(values, i, n)));
+    return { data, dims: a.dims.toSpliced(axes[0], 1, ...(keepdims ? [1] : [])) };
   };
-}
 
-// The positions of the k largest values, in order; of equal ones, the first.
-function best(values, k) {
-  const chosen = [];
-  for (let i = 0; i < values.length; i++) {
-    if (chosen.length === k && values[i] <= values[chosen[k - 1]]) continue;
-    const place = chosen.findIndex((other) => values[i] > values[other]);
-    chosen.splice(place < 0 ? k : place, 0, i);
-    chosen.length = Math.min(chosen.length, k);
+// change: changes a row along the last axis.
+const byRow = (change) => (inputs, attributes) => {
+  const [{ data, dims }, ...others] = inputs;
+  const result = data.slice();
+  for (let i = 0; i < data.length / dims.at(-1); i++) {
+    change(part(result, i, dims.at(-1)), others, attributes);
   }
-  return chosen;
-}
+  return { data: result, dims };
+};
 
 // A layer of a cell over x [S, B, I], forward or in both directions: its outputs and last states,
 // [S, directions, B, H] and [directions, B, H]. `advance` changes the states [H] of a row; it is
@@ -148,23 +116,21 @@ function layer(nStates, advance) {
 
 // As in ONNX: (inputs, attributes) -> output, or outputs; and `Linear`, for constant weights. They
 // do what nmt/model/graphs.py needs: Squeeze, Unsqueeze and reductions of one axis; LogSoftmax,
-// Softmax, TopK and ScatterElements (which adds) along the last axis; Slice with steps of 1.
-// program.py reads the names in this table.
+// Softmax, LayerNormalization and ScatterElements (which adds) along the last axis; Slice with
+// steps of 1. program.py reads the names in this table.
 const OPERATORS = {
-  Abs: unary((x) => (x < 0 ? -x : x)),
-  Add: binary((x, y) => x + y, fillSums),
-  And: test((x, y) => x && y),
+  Abs: unary(Math.abs),
+  Add: elementwise((x, y) => x + y),
+  And: elementwise((x, y) => x && y),
   Cast: ([{ data, dims }], { to }) => {
-    if (to === 1) return { data: Float32Array.from(data, Number), dims };
-    if (to === 9) return { data: Uint8Array.from(data, Boolean), dims };
-    return { data: BigInt64Array.from(data, (x) => BigInt(Math.trunc(Number(x)))), dims };
+    if (to === 9) return { data: data.map(Boolean), dims };
+    return { data: (to === 1 ? Float32Array : Int32Array).from(data), dims };
   },
   Concat: (all, { axis }) => {
     const dims = all[0].dims.with(axis, sum(all.map((a) => a.dims.at(axis))));
     const data = new all[0].data.constructor(size(dims));
     const [outer] = around(all[0], axis);
-    let to = 0;
-    for (let i = 0; i < outer; i++) {
+    for (let i = 0, to = 0; to < data.length; i++) {
       for (const a of all) {
         const values = part(a.data, i, a.data.length / outer);
         data.set(values, to);
@@ -173,26 +139,25 @@ const OPERATORS = {
     }
     return { data, dims };
   },
-  Div: binary((x, y) => x / y),
-  Equal: test((x, y) => x === y),
+  Div: elementwise((x, y) => x / y),
+  Equal: elementwise((x, y) => x === y),
   Exp: unary(Math.exp),
-  Expand: ([a, shape]) => spread(a, broadcast(a.dims, numbers(shape))),
+  Expand: ([a, { data }]) => spread(a, broadcast(a.dims, [...data])),
   Flatten: ([{ data, dims }], { axis }) => {
     return { data, dims: [size(dims.slice(0, axis)), size(dims.slice(axis))] };
   },
   Gather: ([a, index], { axis = 0 }) => {
     const [outer, n, inner] = around(a, axis);
-    const chosen = numbers(index).map((position) => (position < 0 ? position + n : position));
-    const data = new (a.scales ? Float32Array : a.data.constructor)(outer * chosen.length * inner);
-    for (let i = 0, to = 0; i < outer * chosen.length; i++) {
-      const row = Math.floor(i / chosen.length) * n + chosen[i % chosen.length];
-      const scale = a.scales?.[row];
-      for (let j = row * inner; j < (row + 1) * inner; j++) {
-        data[to++] = scale ? a.data[j] * scale : a.data[j];
+    const dims = a.dims.toSpliced(axis, 1, ...index.dims);
+    const data = new (a.scales ? Float32Array : a.data.constructor)(size(dims));
+    for (let i = 0, to = 0; i < outer; i++) {
+      for (const place of index.data) {
+        const row = i * n + (place < 0 ? place + n : place);
+        const scale = a.scales?.[row] ?? 1;
+        for (const value of part(a.data, row, inner)) data[to++] = value * scale;
       }
     }
-    const dims = a.dims.toSpliced(axis, 1, ...index.dims);
-    return { data: data instanceof Uint16Array ? BigInt64Array.from(data, BigInt) : data, dims };
+    return { data, dims };
   },
   GRU: layer(1, (fromInput, fromHidden, hidden) => {
     const n = hidden.length;
@@ -204,33 +169,27 @@ const OPERATORS = {
     }
   }),
   Identity: ([a]) => a,
-  LayerNormalization: ([a, weights, bias], { axis, epsilon }) => {
-    const { Add, Div, Mul, ReduceMean, Sub } = OPERATORS;
-    const centered = Sub([a, ReduceMean([a], { axes: [axis] })]);
-    const variance = ReduceMean([Mul([centered, centered])], { axes: [axis] });
-    const deviation = unary((x) => Math.sqrt(x + epsilon))([variance]);
-    return Add([Mul([Div([centered, deviation]), weights]), bias]);
-  },
-  Less: test((x, y) => x < y),
-  LessOrEqual: test((x, y) => x <= y),
+  LayerNormalization: byRow((row, [weights, bias], { epsilon }) => {
+    const mean = sum(row) / row.length;
+    const variance = sum(row.map((x) => (x - mean) ** 2)) / row.length;
+    const normal = row.map((x) => (x - mean) / Math.sqrt(variance + epsilon));
+    row.set(normal.map((x, i) => x * weights.data[i] + bias.data[i]));
+  }),
+  Less: elementwise((x, y) => x < y),
+  LessOrEqual: elementwise((x, y) => x <= y),
   Linear: ([{ data, dims }, weights, bias], node) => {
     const matrix = (node.matrix ??= new Matrix(weights, bias?.data));
     const outputs = matrix.multiply(data, data.length / matrix.columns);
     return { data: outputs, dims: dims.with(-1, matrix.outputs) };
   },
   Log: unary(Math.log),
-  LogSoftmax: ([{ data, dims }]) => {
-    const result = data.slice();
-    for (let row = 0; row < data.length / dims.at(-1); row++) {
-      const values = part(result, row, dims.at(-1));
-      let [largest, total] = [-Infinity, 0];
-      for (let i = 0; i < values.length; i++) if (values[i] > largest) largest = values[i];
-      for (let i = 0; i < values.length; i++) total += Math.exp(values[i] - largest);
-      const norm = largest + Math.log(total);
-      for (let i = 0; i < values.length; i++) values[i] -= norm;
-    }
-    return { data: result, dims };
-  },
+  LogSoftmax: byRow((row) => {
+    let [largest, total] = [-Infinity, 0];
+    for (let i = 0; i < row.length; i++) if (row[i] > largest) largest = row[i];
+    for (let i = 0; i < row.length; i++) total += Math.exp(row[i] - largest);
+    const norm = largest + Math.log(total);
+    for (let i = 0; i < row.length; i++) row[i] -= norm;
+  }),
   LSTM: layer(2, (fromInput, fromHidden, hidden, cell) => {
     const n = hidden.length;
     const gate = (i) => fromInput[i] + fromHidden[i];
@@ -255,82 +214,82 @@ const OPERATORS = {
     }
     return { data, dims: [...batch, m, n] };
   },
-  Min: binary((x, y) => (x < y ? x : y)),
-  Mod: binary((x, y) => ((x % y) + y) % y),
-  Mul: binary((x, y) => x * y, fillProducts),
+  Min: elementwise((x, y) => (x < y ? x : y)),
+  Mod: elementwise((x, y) => ((x % y) + y) % y),
+  Mul: elementwise((x, y) => x * y),
   Neg: unary((x) => -x),
-  Not: unary((x) => (x ? 0 : 1)),
-  Pow: binary((x, y) => x ** y),
-  Range: ([start, end, step]) => {
-    const values = [];
-    for (let x = start.data[0]; x < end.data[0]; x += step.data[0]) values.push(x);
-    return { data: start.data.constructor.from(values), dims: [values.length] };
+  Not: unary((x) => !x),
+  Pow: elementwise((x, y) => x ** y),
+  Range: ([
+    {
+      data: [start],
+    },
+    {
+      data: [end],
+    },
+    {
+      data: [step],
+    },
+  ]) => {
+    const n = Math.ceil((end - start) / step);
+    return { data: Int32Array.from({ length: n }, (_, i) => start + i * step), dims: [n] };
   },
   ReduceMax: reduction((values) => values.reduce((x, y) => (x > y ? x : y))),
   ReduceMean: reduction((values) => sum(values) / values.length),
   ReduceSum: reduction(sum),
   Reshape: ([{ data, dims }, shape]) => {
-    const wanted = numbers(shape).map((n, i) => n || dims[i]); // -1: what remains
+    const wanted = Array.from(shape.data, (n, i) => n || dims[i]); // -1: what remains
     return { data, dims: wanted.map((n) => (n < 0 ? -data.length / size(wanted) : n)) };
   },
   RNN: layer(1, (fromInput, fromHidden, hidden) => {
     for (let i = 0; i < hidden.length; i++) hidden[i] = Math.tanh(fromInput[i] + fromHidden[i]);
   }),
-  // Adds updates to the elements of the rows of `a` [.., n] that `index` [.., m] chooses.
   ScatterElements: ([{ data, dims }, index, updates]) => {
     const sums = data.slice();
     const [n, m] = [dims.at(-1), index.dims.at(-1)];
-    numbers(index).forEach((to, i) => (sums[Math.floor(i / m) * n + to] += updates.data[i]));
+    index.data.forEach((place, i) => (sums[Math.floor(i / m) * n + place] += updates.data[i]));
     return { data: sums, dims };
   },
-  Shape: ([{ dims }]) => ({ data: BigInt64Array.from(dims, BigInt), dims: [dims.length] }),
+  Shape: ([{ dims }]) => ({ data: Int32Array.from(dims), dims: [dims.length] }),
   Sigmoid: unary(sigmoid),
   Slice: ([a, starts, ends, axes]) => {
-    return (axes ? numbers(axes) : [...starts.data.keys()]).reduce((tensor, axis, i) => {
-      const n = tensor.dims[axis];
-      const place = ({ data }) => Math.max(0, Math.min(n, Number(data[i]) + (data[i] < 0 ? n : 0)));
-      return slice(tensor, axis, place(starts), place(ends));
+    const place = (i, n) => Math.max(0, Math.min(n, i < 0 ? i + n : i));
+    return starts.data.reduce((tensor, start, i) => {
+      const axis = axes?.data[i] ?? i;
+      const n = tensor.dims.at(axis);
+      return slice(tensor, axis, place(start, n), place(ends.data[i], n));
     }, a);
   },
-  Softmax: (inputs, attributes) => OPERATORS.Exp([OPERATORS.LogSoftmax(inputs, attributes)]),
+  Softmax: (inputs) => OPERATORS.Exp([OPERATORS.LogSoftmax(inputs)]),
   Split: ([a, lengths], { axis }) => {
     let end = 0;
-    return numbers(lengths).map((length) => slice(a, axis, end, (end += length)));
+    return Array.from(lengths.data, (length) => slice(a, axis, end, (end += length)));
   },
-  Squeeze: ([{ data, dims }, axis]) => ({ data, dims: dims.toSpliced(Number(axis.data[0]), 1) }),
-  Sub: binary((x, y) => x - y, fillDifferences),
+  Squeeze: ([{ data, dims }, axis]) => ({ data, dims: dims.toSpliced(axis.data[0], 1) }),
+  Sub: elementwise((x, y) => x - y),
   Tanh: unary(Math.tanh),
   Tile: ([a, repeats]) => {
     const repeat = (tensor, n, axis) => OPERATORS.Concat(Array(n).fill(tensor), { axis });
-    return numbers(repeats).reduce(repeat, a);
-  },
-  TopK: ([a, k]) => {
-    const [length, n] = around(a, -1);
-    const dims = a.dims.with(-1, Number(k.data[0]));
-    const rows = Array.from({ length }, (_, i) => part(a.data, i, n));
-    const ids = rows.map((row) => best(row, dims.at(-1)));
-    const values = rows.flatMap((row, i) => ids[i].map((id) => row[id]));
-    return [
-      { data: Float32Array.from(values), dims },
-      { data: BigInt64Array.from(ids.flat(), BigInt), dims },
-    ];
+    return repeats.data.reduce(repeat, a);
   },
   Transpose: ([a], { perm }) => {
     const [dims, steps] = [a.dims, stepsOf(a)].map((list) => perm.map((axis) => list[axis]));
     return strided(a.data, dims, steps);
   },
-  Unsqueeze: ([{ data, dims }, axis]) => {
-    const [place] = numbers(axis);
-    return { data, dims: dims.toSpliced(place < 0 ? place + dims.length + 1 : place, 0, 1) };
+  Unsqueeze: ([
+    { data, dims },
+    {
+      data: [axis],
+    },
+  ]) => {
+    return { data, dims: dims.toSpliced(axis < 0 ? axis + dims.length + 1 : axis, 0, 1) };
   },
-  Where: (tensors) => {
-    const [dims, isFirst, first, second] = aligned(tensors);
-    return { data: first.map((value, i) => (isFirst[i] ? value : second[i])), dims };
-  },
+  Where: elementwise((isFirst, first, second) => (isFirst ? first : second)),
 };
 
 const ARRAY_TYPES = {
   float32: Float32Array,
+  int32: Int32Array,
   int64: BigInt64Array,
   bool: Uint8Array,
   uint16: Uint16Array,

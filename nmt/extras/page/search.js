@@ -2,7 +2,7 @@
 
 const STEPS_AT_ONCE = 10; // between two calls of pause, see worker.js
 
-const idTensor = (ids, dims) => ({ data: BigInt64Array.from(ids, BigInt), dims });
+const idTensor = (ids, dims) => ({ data: Int32Array.from(ids), dims });
 
 // The graphs of a model, see nmt/model/graphs.py. B: sources, R: hypotheses.
 class Model {
@@ -35,13 +35,14 @@ class Model {
     const after = this.decoder.run({ ...encoded, ...given });
     const { bias_ids: words } = encoded; // [B, U], of one source or of as many as there are ids
     const bias_ids = words && spread(words, words.dims.with(0, n));
-    const { log_probs, best_ids } = this.output.run({ ...after, bias_ids, k: idTensor([k], []) });
-    const rowOf = ({ data, dims: [, length] }, row) => Array.from(part(data, row, length), Number);
-    const logProb = (row, id) => log_probs.data[row * log_probs.dims[1] + id];
+    const { log_probs } = this.output.run({ ...after, bias_ids });
+    const rowOf = ({ data, dims }, row) => part(data, row, dims[1]);
+    const logProb = (row, id) => rowOf(log_probs, row)[id];
     return {
       logProb,
-      words: (row) => rowOf(best_ids, row).map((id) => ({ id, own: logProb(row, id) })),
-      attention: (row) => rowOf(after.attention, row),
+      words: (row) =>
+        largest(rowOf(log_probs, row), k).map((id) => ({ id, own: logProb(row, id) })),
+      attention: (row) => [...rowOf(after.attention, row)],
       after: (rows) => {
         const index = idTensor(rows, [rows.length]);
         const names = Object.keys(encoded).filter((name) => name.startsWith("state."));
@@ -51,6 +52,18 @@ class Model {
       },
     };
   }
+}
+
+// The positions of the k largest values, in order; of equal ones, the first.
+function largest(values, k) {
+  const chosen = [];
+  for (let i = 0; i < values.length; i++) {
+    if (chosen.length === k && values[i] <= values[chosen[k - 1]]) continue;
+    const place = chosen.findIndex((other) => values[i] > values[other]);
+    chosen.splice(place < 0 ? k : place, 0, i);
+    chosen.length = Math.min(chosen.length, k);
+  }
+  return chosen;
 }
 
 // The best hypotheses for `source` that begin with `prefix`, both in ids, and all steps of the

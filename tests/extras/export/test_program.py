@@ -53,7 +53,7 @@ def test_programs() -> None:
         assert "memory.values" in program["outputs"]
         assert {tensor["type"] for tensor in program["tensors"].values()} <= {
             "float32",
-            "int64",
+            "int32",
             "int8",
         }
     assert len(small.data) < 0.3 * len(exact.data)

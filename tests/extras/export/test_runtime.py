@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page
 from nmt.decoding.onnx_model import LEXICON
 from nmt.extras.export.program import OPERATORS, to_program
 from nmt.extras.export.store import Store
-from nmt.extras.export.web_page import constants, lexicon_tensors
+from nmt.extras.export.web_page import UNUSED, constants, lexicon_tensors
 from nmt.extras.page.files import FOLDER, read
 from nmt.model.graphs import make_graphs
 from nmt.model.lexicon import Lexicon
@@ -68,6 +68,7 @@ def ask(page: Page, function: str, *arguments: Any) -> Any:
 
 
 def to_sent(array: Any) -> tuple[str, tuple[int, ...], str]:
+    array = array.astype(np.int32) if array.dtype == np.int64 else array
     return array.dtype.name, array.shape, base64.b64encode(array.tobytes()).decode()
 
 
@@ -104,16 +105,18 @@ def runs(files: Mapping[str, bytes]) -> Iterator[tuple[str, Arrays, Arrays]]:
     if LEXICON in files:
         ids, tensors["memory.translations"] = Lexicon.of_bytes(files[LEXICON]).look_up(SOURCES)
         tensors["bias_ids"] = ids.repeat(BEAM, 0)
-    for position, k in enumerate((3, TGT_V, 2)):
+    for position in range(3):
         ids = (np.arange(len(SRC) * BEAM) * 5 + position) % TGT_V
         step = compute("step.onnx", {**tensors, "ids": ids, "position": np.array(position)})
         yield step
-        yield compute("output.onnx", {**tensors, **step[2], "k": np.array(k)})
+        yield compute("output.onnx", {**tensors, **step[2], "k": np.array(1)})
         tensors |= {name.replace("next.", "state."): array for name, array in step[2].items()}
 
 
 def check(outputs: Arrays, expected: Arrays, tolerance: float) -> None:
     for name, array in expected.items():
+        if name in UNUSED:
+            continue
         assert (name, outputs[name].shape) == (name, array.shape)
         bound = tolerance * np.abs(array[np.isfinite(array)]).max(initial=0)
         np.testing.assert_allclose(outputs[name], array, rtol=0, atol=bound, err_msg=name)
@@ -126,9 +129,9 @@ def test_models(page: Page, case: str) -> None:
     files = make_graphs(build_model(**CASES[case]))
     for name, given, expected in runs(files):
         exact, small = Store("float32"), Store("int8")
-        program = to_program(files[name], exact)
+        program = to_program(files[name], exact, UNUSED)
         check(run(page, program, exact.data, given), expected, 1e-4)
-        program = to_program(files[name], small)
+        program = to_program(files[name], small, UNUSED)
         outputs = run(page, program, small.data, given)
         check(outputs, run(page, program, small.data, given, is_wide=True), 1e-3)
 
