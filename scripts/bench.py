@@ -307,7 +307,14 @@ def decode(options: Any, folder: Path) -> None:
         }
         if options.before:
             for name in ("nmt", "nmt int8"):
-                systems[f"{name} before"] = partial(systems[name], checkout=options.before)
+                model, keys = variants[name]
+                systems[f"{name} before"] = partial(
+                    translate,
+                    transformer=model,
+                    settings=[*search, *keys],
+                    checkout=options.before,
+                    **shared,
+                )
         print(f"\nSentences per second, beam {beam}:\n")
         print(to_table(measure(systems, options.rounds), ["nmt", "nmt int8"]), flush=True)
 

@@ -48,7 +48,7 @@ class Ensemble(TranslationModel):
         each = np.stack([model.log_probs(own_vectors) for model, own_vectors in parts])
         largest = each.max(0)
         mean: NDArray[np.floating[Any]] = np.exp(each - largest).mean(0)
-        return largest + np.log(mean)
+        return largest + np.log(mean)  # type: ignore[no-any-return]
 
     def with_terms(self, terms: Terms, weight: float) -> "Ensemble | None":
         changed = [model.with_terms(terms, weight) for model in self.models]

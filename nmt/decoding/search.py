@@ -229,7 +229,7 @@ class _Beams:
         if not ends.any():
             return
         # Most of them cannot enter the list: skip these before the slow part.
-        bound = upper_bound(self.log_prob, np.float64(t), self.options)
+        bound = upper_bound(self.log_prob, np.array(t), self.options)
         can_enter = ends & ((bound > self.finished.min_score[self.sentence][:, None]) | ~complete)
         for row, slot in np.argwhere(can_enter).tolist():
             sentence = int(self.sentence[row])
@@ -258,8 +258,7 @@ class _Beams:
 
     def select(self, rows: NDArray[np.int64]) -> None:
         """Keep only the sentences in `rows`."""
-        self.sentence, self.log_prob, self.ids_so_far, self.attention_sums = (
-            part[rows]
-            for part in (self.sentence, self.log_prob, self.ids_so_far, self.attention_sums)
-        )
+        self.sentence, self.log_prob = self.sentence[rows], self.log_prob[rows]
+        self.ids_so_far = self.ids_so_far[rows]
+        self.attention_sums = self.attention_sums[rows]
         self.last_ids = self.last_ids.reshape(-1, self.width)[rows].ravel()

@@ -83,7 +83,7 @@ class TorchModel(TranslationModel):
     def log_probs(self, vectors: OnDevice) -> NDArray[np.floating[Any]]:
         log_probs = self.model.log_probs(vectors.part).cpu().numpy()
         check_finite(log_probs)
-        return log_probs  # type: ignore[no-any-return]
+        return log_probs
 
     @torch.inference_mode()
     def best(self, vectors: OnDevice, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -129,4 +129,4 @@ def _agree(one: TranslationModel, other: TranslationModel) -> bool:
             output = model.step(np.full(len(sources) * hypotheses, index), state, memory)
             state = output.state
         found.append(model.log_probs(output.vectors))
-    return np.allclose(*found, atol=TOLERANCE)
+    return np.allclose(found[0], found[1], atol=TOLERANCE)

@@ -220,7 +220,7 @@ def _export(graph: nn.Module, inputs: Mapping[str, Tensor], outputs: Sequence[st
         torch.onnx.export(
             graph.eval(),  # the exporter leaves all parts in this mode
             tuple(inputs.values()),
-            file,
+            file,  # type: ignore[arg-type] # as the exporter's documentation says
             input_names=[*inputs],
             output_names=[*outputs],
             dynamic_axes=axes,

@@ -56,8 +56,8 @@ class _Rewriting:
     def add(self, node: onnx.NodeProto) -> None:
         """Add a node of the old graph, or what takes its place."""
         weight = self.tensors.get(node.input[1]) if len(node.input) > 1 else None
-        is_product = node.op_type in ("Gemm", "MatMul") and weight is not None
-        if not is_product or len(weight.dims) != 2 or min(weight.dims) < MIN_SIDE:
+        is_product = node.op_type in ("Gemm", "MatMul")
+        if weight is None or not is_product or len(weight.dims) != 2 or min(weight.dims) < MIN_SIDE:
             self.nodes.append(node)
             return
         matrix = numpy_helper.to_array(weight)

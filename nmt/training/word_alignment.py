@@ -28,7 +28,8 @@ from torch import Tensor, nn
 from nmt.config.schema import Config
 from nmt.data.batches import divide_epoch
 from nmt.data.corpus import Corpus, Sequences
-from nmt.model.lexical_bias import LAST_KEY, LexicalBias, WordKeys
+from nmt.model.lexical_bias import LexicalBias, WordKeys
+from nmt.model.lexicon import LAST_KEY
 from nmt.run.folder import load_vocabularies
 from nmt.text.vocabulary import PAD, Vocabulary
 

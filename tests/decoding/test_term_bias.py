@@ -9,7 +9,7 @@ from nmt.config.schema import DecodingConfig
 from nmt.data.padding import pad_with_eos
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.search import search
-from nmt.decoding.term_bias import TermLexicon
+from nmt.decoding.term_bias import TermLexicon, Terms
 from nmt.text.vocabulary import PAD
 from tests.model.test_graphs import models
 from tests.model.test_lexical_bias import SRC_V, TGT_V
@@ -54,7 +54,7 @@ def test_the_words_of_terms_have_no_other_translations(
 
 def test_an_ensemble_writes_terms_if_one_of_its_models_can() -> None:
     (*_, plain), (*_, biased) = models("luong"), models("lexical bias")
-    terms = {(9,): [((0,), (10,))]}
+    terms: Terms = {(9,): [((0,), (10,))]}
     both = Ensemble([plain, biased])
     assert both.lexicon is biased.lexicon
     with_terms = both.with_terms(terms, 1e12)

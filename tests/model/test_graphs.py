@@ -17,6 +17,7 @@ from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.model import TranslationModel
 from nmt.decoding.onnx_model import OnnxModel
 from nmt.decoding.search import search
+from nmt.decoding.term_bias import Terms
 from nmt.decoding.torch_model import TorchModel, graphs_of
 from nmt.model.graphs import make_graphs
 from nmt.model.seq2seq import Seq2Seq
@@ -174,7 +175,7 @@ def test_all_parts_of_models_are_tested() -> None:
 @pytest.mark.parametrize("system", ["lexical bias", "lexical bias, words, coverage"])
 def test_terms(system: str) -> None:
     """They have other translations than the lexicon, and more of them."""
-    terms = {
+    terms: Terms = {
         (4, 5, 6, 7, 11): [((0, 1), (12, 13, 14)), ((3,), (5,))],
         (9,): [((0,), (10,))],
     }
@@ -198,7 +199,8 @@ def test_an_ensemble() -> None:
 @each_system
 def test_the_best_words_are_the_most_probable_ones(system: str) -> None:
     _, torch_model, onnx_model = models(system)
-    for model in (torch_model, onnx_model):
+    both: list[TranslationModel] = [torch_model, onnx_model]
+    for model in both:
         memory, state = model.encode(SOURCES)
         vectors = model.step(np.full(len(SOURCES), 2), state, memory).vectors
         assert vectors.values.shape[0] == len(SOURCES)

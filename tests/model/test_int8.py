@@ -31,7 +31,8 @@ def graph_of(matrix: Array, bias: Array | None = None, transposed: bool = False)
     if bias is not None:
         tensors.append(numpy_helper.from_array(bias, "bias"))
         names.append("bias")
-    kind, options = ("MatMul", {}) if bias is None else ("Gemm", {"transB": int(transposed)})
+    options: dict[str, Any] = {} if bias is None else {"transB": int(transposed)}
+    kind = "MatMul" if bias is None else "Gemm"
     rows, product = (
         helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", size])
         for name, size in (("rows", matrix.shape[0]), ("product", matrix.shape[1]))
@@ -39,7 +40,7 @@ def graph_of(matrix: Array, bias: Array | None = None, transposed: bool = False)
     node = helper.make_node(kind, names, ["product"], **options)
     graph = helper.make_graph([node], "product", [rows], [product], tensors)
     opsets = [helper.make_opsetid("", 17)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()  # type: ignore[no-any-return]
 
 
 def product(graph: bytes, rows: Array) -> Array:
@@ -161,4 +162,5 @@ def test_a_model_gives_nearly_the_same_whatever_the_batch(system: str) -> None:
         ((log_probs, _),) = score_batch(model, [source], [target])
         assert log_probs == pytest.approx(scored[0], abs=1e-6)
         ((alone,),) = search(model, [source], options)
-        assert (alone.ids, alone.score) == (best.ids, pytest.approx(best.score, abs=1e-6))
+        assert alone.ids == best.ids
+        assert alone.score == pytest.approx(best.score, abs=1e-6)

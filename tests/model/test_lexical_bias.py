@@ -13,7 +13,8 @@ from nmt.data.batches import build_batch
 from nmt.decoding.forced import score_batch
 from nmt.decoding.search import search
 from nmt.decoding.torch_model import TorchModel
-from nmt.model.lexical_bias import BASE, MAX_CHARACTERS, LexicalBias, Translations, WordKeys
+from nmt.model.lexical_bias import LexicalBias, Translations, WordKeys
+from nmt.model.lexicon import BASE, MAX_CHARACTERS
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, SPECIALS
 from nmt.training.loss import Loss

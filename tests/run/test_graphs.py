@@ -192,6 +192,15 @@ def truncate(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-9])
 
 
+def truncate_file(name: str, folder: Path) -> None:
+    truncate(folder / name)
+
+
+def link_folder(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.symlink_to("/etc")
+
+
 def with_tensor(path: Path, location: str = "") -> None:
     """A tensor of 4 TB, or one in another file."""
     model = onnx.load(path)
@@ -217,10 +226,7 @@ def fifo(path: Path) -> None:
 CHANGED = "damaged, its content has changed since nmt wrote it; delete the folder graphs-int8"
 SUMMARY = "graphs.json: damaged; delete its folder, and nmt makes it again"
 HOSTILE: dict[str, tuple[Edit, str]] = {
-    **{
-        f"truncated {name}": (lambda folder, name=name: truncate(folder / name), CHANGED)
-        for name in NAMES
-    },
+    **{f"truncated {name}": (partial(truncate_file, name), CHANGED) for name in NAMES},
     "no graph": (
         lambda folder: (folder / "step.onnx").unlink(),
         "step.onnx: cannot be read (No such file or directory); delete the folder graphs-int8",
@@ -255,10 +261,7 @@ HOSTILE: dict[str, tuple[Edit, str]] = {
         CHANGED,
     ),
     "link": (lambda folder: link("/dev/zero", folder / "step.onnx"), "links to /dev/zero, outside"),
-    "linked folder": (
-        lambda folder: (shutil.rmtree(folder), folder.symlink_to("/etc")),
-        "links to /etc, outside of the run",
-    ),
+    "linked folder": (link_folder, "links to /etc, outside of the run"),
     "pipe": (lambda folder: fifo(folder / "output.onnx"), "is neither a file nor a folder"),
 }
 HOSTILE = {name: row for name, row in HOSTILE.items() if hasattr(os, "mkfifo") or name != "pipe"}

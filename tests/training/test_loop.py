@@ -20,6 +20,7 @@ from nmt.data import batches
 from nmt.data.batches import Batch, build_batch, read_batches, shard
 from nmt.data.corpus import Corpus, Sequences
 from nmt.decoding.search import search
+from nmt.decoding.torch_model import TorchModel
 from nmt.device import supports_mixed_precision
 from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
@@ -149,7 +150,7 @@ def test_learns_to_reverse(kind: str) -> None:
     training = make_training(config, 8000)
     assert fit(training, Record(), never).finished == "training.max_steps=400 is reached"
     _, held_out = make_corpus(300, seed=2)
-    hypotheses = search(training.model.eval(), held_out, DecodingConfig(beam=1))
+    hypotheses = search(TorchModel(training.model.eval()), held_out, DecodingConfig(beam=1))
     exact = np.mean(
         [n_best[0].ids == source[::-1] for n_best, source in zip(hypotheses, held_out, strict=True)]
     )

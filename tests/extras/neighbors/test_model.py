@@ -26,8 +26,9 @@ from nmt.data.batches import build_batch
 from nmt.data.corpus import Corpus, read_sentences
 from nmt.decoding.forced import score_batch
 from nmt.decoding.model import TranslationModel
+from nmt.decoding.onnx_model import OnnxModel
 from nmt.decoding.search import search
-from nmt.decoding.torch_model import TorchModel, for_search
+from nmt.decoding.torch_model import TorchModel, graphs_of
 from nmt.errors import DataError
 from nmt.extras.neighbors import command as neighbors
 from nmt.extras.neighbors import model as module
@@ -109,7 +110,10 @@ def test_the_equation(system: str) -> None:
 def test_the_keys_are_those_of_teacher_forcing() -> None:
     """Also where the graphs of the model compute them, for several pairs at a time."""
     model, pairs = make_model("input feeding").float(), Corpus(sequences(SRC), sequences(TGT))
-    stores = [Datastore.of(form, pairs) for form in (TorchModel(model), for_search(model))]
+    files = graphs_of(model, "float32")
+    assert files is not None
+    forms = TorchModel(model), OnnxModel(files)
+    stores = [Datastore.of(form, pairs) for form in forms]
     for number, (src, tgt) in enumerate(zip(SRC, TGT, strict=True)):
         batch = build_batch([src], [tgt])
         expected = model(batch.src, batch.src_lengths, batch.tgt_in).vectors[0].numpy()
