@@ -151,7 +151,7 @@ def test_results_with_other_decoding_options_are_kept_apart(nmt: Run, run: Path)
     assert len(names) == 4
     assert [len(line["overrides"]) for line in history(run)] == [0, 2, 1, 2]
     table = nmt("evaluate", run, "--metric", "BLEU", *penalty).out
-    assert ", beam 5, decoding.length_penalty=0.3\n" in table
+    assert ", beam 5, int8, decoding.length_penalty=0.3\n" in table
 
 
 def test_tokenized_scores_stand_apart_and_are_marked(nmt: Run, run: Path, tmp_path: Path) -> None:
