@@ -13,10 +13,10 @@ from nmt.config.parts import DeviceName
 from nmt.config.schema import Config
 from nmt.decoding.translator import Translator
 from nmt.evaluation.results import EvaluationSet
-from nmt.files import sha256_of
 from nmt.run import provenance
-from nmt.run.checkpoint import MODEL_FILE, is_average, step_of
+from nmt.run.checkpoint import is_average, step_of
 from nmt.run.folder import load_run_config
+from nmt.run.graphs import weights_digest
 from nmt.run.load import build_translator, opened
 
 BEAM = "decoding.beam"
@@ -56,7 +56,7 @@ class System:
         weights = []
         if len(self.members) > 1:
             start = f"ensemble-of-{len(self.members)}"
-            weights = [sha256_of(checkpoint / MODEL_FILE) for _, checkpoint in self.members]
+            weights = [weights_digest(checkpoint) for _, checkpoint in self.members]
         name = f"{start}-beam-{self.translator.options.beam}"
         overrides = {key: value for key, value in self.overrides.items() if key != BEAM}
         if not overrides and not weights:

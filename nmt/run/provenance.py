@@ -13,8 +13,8 @@ from nmt import __version__
 from nmt.data.manifest import load_manifest
 from nmt.errors import NmtWarning
 from nmt.files import MAX_JSON_BYTES, sha256_of, write_recorded
-from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import CONFIG_FILE, PROVENANCE_FILE, further_files
+from nmt.run.graphs import weights_digest
 
 if TYPE_CHECKING:
     import torch
@@ -96,7 +96,7 @@ def of_members(members: Sequence[tuple[Path, Path]]) -> dict[str, Any]:
         {
             "model": {
                 "checkpoint": checkpoint.name,
-                "sha256": sha256_of(checkpoint / MODEL_FILE),
+                "sha256": weights_digest(checkpoint),
                 "config_sha256": sha256_of(run / CONFIG_FILE),
             },
             "data": {"content": load_manifest(run)["content"]},

@@ -74,7 +74,7 @@ def test_the_kept_results_have_their_provenance(nmt: Run, run: Path, folder: Pat
     keys = ("scores", "loss", "perplexity", "provenance", "step", "split")
     assert [line[key] for key in keys] == [printed[key] for key in keys]
     assert line["time"].endswith("+00:00")
-    libraries = {"torch", "numpy", "sacrebleu", "spacy", "sentencepiece"}
+    libraries = {"torch", "onnxruntime", "numpy", "sacrebleu", "spacy", "sentencepiece"}
     assert made_of["code"]["libraries"].keys() == libraries
 
 

@@ -50,8 +50,8 @@ from nmt.errors import ConfigError, DataError, TooLargeError
 from nmt.files import explain_write_errors, sha256_of, write_text
 from nmt.lines import read_lines
 from nmt.model.seq2seq import Seq2Seq
-from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import load_run_config, load_vocabularies
+from nmt.run.graphs import weights_digest
 from nmt.run.leaks import HeldOut, PreparedData, check_teacher
 from nmt.run.load import build_translator, find_run_and_checkpoint
 from nmt.text.tokenizers import SIDES
@@ -244,7 +244,7 @@ def describe(members: Sequence[Member]) -> list[dict[str, str]]:
         {
             "run": str(run),
             "checkpoint": checkpoint.name,
-            "sha256": sha256_of(checkpoint / MODEL_FILE),
+            "sha256": weights_digest(checkpoint),
             "data": load_manifest(run)["content"],
         }
         for run, checkpoint in members

@@ -42,8 +42,8 @@ from nmt.files import (
     write_json,
 )
 from nmt.lines import BATCH_BYTES, BATCH_LINES, read_text_lines
-from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import further_files, load_run_config
+from nmt.run.graphs import weights_digest
 from nmt.run.load import opened
 from nmt.texts.glossary import Glossary
 from nmt.texts.load import load_text_translator
@@ -188,14 +188,15 @@ def _check_settings(
         DataError: the settings of an old folder differ.
     """
     decoding = load_run_config(members[0][0], overrides).decoding.model_dump(mode="json")
-    files = [
-        path
-        for run, checkpoint in members
-        for path in (checkpoint / MODEL_FILE, *(run / name for name in further_files()))
-        if path.exists()
-    ]
+    digests = list[str]()
+    for run, checkpoint in members:
+        further = (run / name for name in further_files())
+        digests += [
+            weights_digest(checkpoint),
+            *(sha256_of(path) for path in further if path.exists()),
+        ]
     settings = {  # flat, so that differences have names
-        "model": [sha256_of(path)[:12] for path in files],
+        "model": [digest[:12] for digest in digests],
         **options,
         **{f"decoding.{key}": decoding[key] for key in decoding},
     }
