@@ -42,13 +42,13 @@ def model_card(
     evaluations = [*latest.values()]
     repository = repository or f"USER/{facts['name']}"
     run = f"runs/{repository.rpartition('/')[2]}"
+    size = f" and {n / 1e6:.1f} million parameters" if (n := facts["parameters"]["total"]) else ""
     n_src, n_tgt = (vocabulary["size"] for vocabulary in facts["vocabulary"].values())
     return "\n".join(
         [
             f"---\n{_metadata(facts, evaluations, license_id)}---\n",
             f"# {facts['name']}: translation from {src} to {tgt}\n",
-            "A recurrent encoder-decoder with attention and "
-            f"{facts['parameters']['total'] / 1e6:.1f} million parameters, made with nmt. "
+            f"A recurrent encoder-decoder with attention{size}, made with nmt. "
             f"Its vocabularies have {n_src:,} and {n_tgt:,} tokens.\n",
             "## Use\n\n```\npip install 'nmt[hub]'",
             f'nmt share pull {repository}\nnmt translate --run {run} "..."\n```\n',

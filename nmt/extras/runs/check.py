@@ -44,7 +44,7 @@ from nmt.run.folder import (
     load_vocabularies,
     open_checkpoints,
 )
-from nmt.run.graphs import read_graphs
+from nmt.run.graphs import GRAPHS_FOLDERS, read_graphs
 from nmt.run.load import unpacked
 from nmt.text.tokenizers import SIDES
 
@@ -149,9 +149,12 @@ def _parts_of_run(folder: Path) -> Iterator[Part]:
     yield "best.json", partial(checkpoints.find, "best")
     yield "last.json", partial(checkpoints.find, "last")
     for path in sorted(checkpoints.folder.glob("[!.]*-*")):
-        read = partial(_read_checkpoint, path, read_weights, checkpoints)
-        yield f"checkpoint {path.name}", read
-        for graphs in sorted(path.glob("graphs-*")):
+        folders = sorted(path.glob(GRAPHS_FOLDERS))
+        # A run that is exported has graphs alone.
+        if (path / MODEL_FILE).exists() or not (folders and holds_weights_only(folder)):
+            read = partial(_read_checkpoint, path, read_weights, checkpoints)
+            yield f"checkpoint {path.name}", read
+        for graphs in folders:
             yield f"{graphs.name} of {path.name}", partial(read_graphs, graphs)
 
 

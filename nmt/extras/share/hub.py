@@ -93,16 +93,7 @@ def push_command(
         NmtError: the hub cannot be reached or refuses, or the repository holds something else.
     """
     with opened(path) as (run, checkpoint), TemporaryDirectory(prefix="nmt-") as temporary:
-        if license_id is not None and (run / CARD_FILE).exists():
-            raise ConfigError(
-                f"{path}: its {CARD_FILE} is the card; write the license there, or delete the "
-                "file to get a new card"
-            )
-        if uses_neighbors(run):
-            raise ConfigError(
-                f"{path}: decoding.neighbors.pairs needs {NEIGHBORS_FILE}, which has sentences of "
-                f"the data and is not published; set it to 0 in {run / CONFIG_FILE}"
-            )
+        _check_publishable(path, run, checkpoint, license_id)
         # A model that cannot translate is not published.
         build_translator([(run, checkpoint)], device="cpu")
         folder = Path(temporary)
@@ -131,6 +122,24 @@ def push_command(
                 delete_patterns=[*RUN_FILES, *GRAPH_FILES, LEXICON_FILE],
             )
     print(f"{commit.commit_url}: {path}, {checkpoint.name}")
+
+
+def _check_publishable(path: Path, run: Path, checkpoint: Path, license_id: str | None) -> None:
+    """Raises: ConfigError, CheckpointError: as in `push_command`."""
+    if license_id is not None and (run / CARD_FILE).exists():
+        raise ConfigError(
+            f"{path}: its {CARD_FILE} is the card; write the license there, or delete the file to "
+            "get a new card"
+        )
+    if not (checkpoint / MODEL_FILE).exists():
+        raise CheckpointError(
+            f"{path}: has no weights, only graphs; push the run that it was exported from"
+        )
+    if uses_neighbors(run):
+        raise ConfigError(
+            f"{path}: decoding.neighbors.pairs needs {NEIGHBORS_FILE}, which has sentences of the "
+            f"data and is not published; set it to 0 in {run / CONFIG_FILE}"
+        )
 
 
 def pull_command(

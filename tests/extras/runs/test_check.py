@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.files import CHECKSUMS_FILE
+from nmt.files import CHECKSUMS_FILE, sha256_of
+from nmt.run.journal import Journal
 from tests.conftest import Run
 
 BEST = "step-00000006"
@@ -71,6 +72,23 @@ def test_damaged_graphs_are_listed(nmt: Run, short: Path) -> None:
         f"damaged  {folder / 'step.onnx'}: damaged, its content has changed since nmt wrote it; "
         "delete the folder graphs-int8, and nmt makes it again from the weights"
     ]
+
+
+def test_a_run_with_graphs_alone(nmt: Run, short: Path) -> None:
+    checkpoints = short / "checkpoints"
+    (checkpoints / "last.json").unlink()
+    for path in checkpoints.glob("step-*"):
+        if path.name != BEST:
+            shutil.rmtree(path)
+    weights = checkpoints / BEST / "model.safetensors"
+    digest = sha256_of(weights)
+    for path in checkpoints.glob("*/*.safetensors"):
+        path.unlink()
+    assert not_ok(nmt, short) == []
+    assert " parameters, made with" not in nmt.prints("runs", "show", short, "--card")
+    assert nmt("evaluate", short, "--metric", "BLEU").status == 0
+    (evaluation,) = Journal(short / "evaluation" / "history.jsonl").read()
+    assert evaluation["provenance"]["model"]["sha256"] == digest
 
 
 def test_a_checkpoint_that_was_being_deleted_is_no_damage(nmt: Run, short: Path) -> None:

@@ -234,6 +234,10 @@ def test_wrong_names_and_tokens(
     refused(nmt, advice)
     text = f"nmt: me/new: Invalid credentials in Authorization header; {advice}\n"
     nmt.refuses(text, "share", "push", trained, "me/new")
+    exported = shutil.copytree(trained, tmp_path / "exported")
+    (exported / "checkpoints" / CHECKPOINT / "model.safetensors").unlink()
+    text = f"nmt: {exported}: has no weights, only graphs; push the run that it was exported from"
+    nmt.refuses(text, "share", "push", exported, "me/new")
     damaged = shutil.copytree(trained, tmp_path / "damaged")
     (damaged / "tgt.vocab.txt").unlink()
     nmt.refuses("tgt.vocab.txt", "share", "push", damaged, "me/new")
