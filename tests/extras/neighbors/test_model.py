@@ -110,10 +110,8 @@ def test_the_equation(system: str) -> None:
 def test_the_keys_are_those_of_teacher_forcing() -> None:
     """Also where the graphs of the model compute them, for several pairs at a time."""
     model, pairs = make_model("input feeding").float(), Corpus(sequences(SRC), sequences(TGT))
-    files = graphs_of(model, "float32")
-    assert files is not None
-    forms = TorchModel(model), OnnxModel(files)
-    stores = [Datastore.of(form, pairs) for form in forms]
+    graphs = OnnxModel(graphs_of(model, "float32") or {})
+    stores = [Datastore.of(form, pairs) for form in (TorchModel(model), graphs)]
     for number, (src, tgt) in enumerate(zip(SRC, TGT, strict=True)):
         batch = build_batch([src], [tgt])
         expected = model(batch.src, batch.src_lengths, batch.tgt_in).vectors[0].numpy()
