@@ -72,9 +72,9 @@ def _needed(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> list[onn
 
 def _narrow(array: Array) -> Array:
     """A constant in a type of the runtime, whose integers have 32 bits."""
-    if array.dtype.kind == "i":
-        return array.clip(-(1 << 31), (1 << 31) - 1).astype(np.int32)  # the end of a slice is 2^63
-    return array.astype({"f": "float32", "b": "bool"}[array.dtype.kind])
+    if array.dtype == np.int64:
+        array = array.clip(-(1 << 31), (1 << 31) - 1)  # the end of a slice is 2^63
+    return array.astype({"f": "float32", "b": "uint8", "i": "int32"}[array.dtype.kind])
 
 
 def _simplified(

@@ -21,12 +21,13 @@ class Store:
     data: bytearray = field(default_factory=bytearray)
 
     def add(self, array: Array, are_rows: bool = False) -> dict[str, Any]:
-        """Store a tensor in a type of the runtime; where it is, for JSON."""
+        """Store a tensor; where it is, and its type in JavaScript, for JSON."""
         tensor: dict[str, Any] = {"dims": array.shape}
         if are_rows and self.weights == "int8":
             array, scales = compact(array)
             tensor["scales"] = self._place(scales)
-        return tensor | {"type": array.dtype.name, "at": self._place(array)}
+        kind = "BigInt64" if array.dtype == np.int64 else array.dtype.name.title()
+        return tensor | {"type": f"{kind}Array", "at": self._place(array)}
 
     def _place(self, array: Array) -> int:
         self.data.extend(bytes(-len(self.data) % 8) + array.tobytes())

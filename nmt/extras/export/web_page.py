@@ -230,10 +230,12 @@ def _check_search(config: Config) -> None:
 
 def lexicon_tensors(lexicon: Lexicon, store: Store) -> dict[str, Any]:
     """The tables of lexicon.js."""
-    tables = vars(lexicon) | {"lengths": lexicon.lengths.astype(np.int32)}
-    if lexicon.ids.max() < 1 << 16:
-        tables["ids"] = lexicon.ids.astype(np.uint16)
-    return {name: store.add(array, name == "probabilities") for name, array in tables.items()}
+    types = dict.fromkeys(("lengths", "begins", "ends"), np.uint8)
+    types |= {"ids": np.uint16 if lexicon.ids.max() < 1 << 16 else np.int32}
+    return {
+        name: store.add(array.astype(types.get(name, array.dtype)), name == "probabilities")
+        for name, array in vars(lexicon).items()
+    }
 
 
 def _wide_characters() -> str:

@@ -9,8 +9,7 @@ const last = (values) => Math.max(-1, ...values);
 class Translator {
   constructor(parts, weights) {
     const { decoding, vocabularies, tokenizers } = parts;
-    this.rules = parts;
-    this.options = { ...decoding, words: vocabularies.tgt.tokens.length };
+    [this.rules, this.options] = [parts, decoding];
     this.wide = new RegExp(parts.wide, "u");
     this.model = new Model(parts, weights);
     [this.src, this.tgt] = ["src", "tgt"].map((side) => {
@@ -41,7 +40,8 @@ class Translator {
   }
 
   translationOf(given, end) {
-    const nodes = pathTo(end);
+    const nodes = [];
+    for (let node = end; node.parent; node = node.parent) nodes.unshift(node);
     const ids = nodes.map(({ id }) => id).slice(0, end.complete ? -1 : undefined);
     const tokens = ids.map((id) => this.tgt.tokens[id]);
     const attention = nodes.map((node) => node.attention);
@@ -173,12 +173,10 @@ class Translator {
   // The words that could follow the first tokens of a translation, each with the rest.
   async alternatives({ q: text, tokens }) {
     const prefix = this.idsOf(tokens);
-    const n = Math.min(N_ALTERNATIVES + SPECIALS.length, this.options.words);
-    const step = [...follow(this.model, [this.read(text).src], prefix, n)].at(-1);
-    const likely = step.words(0).filter(({ id }) => id >= SPECIALS.length);
+    const step = [...follow(this.model, [this.read(text).src], prefix)].at(-1);
     const found = new Map();
-    for (const { id, own } of likely.slice(0, N_ALTERNATIVES)) {
-      const probability = Math.exp(own);
+    for (const id of step.words(0, N_ALTERNATIVES, [...SPECIALS.keys()])) {
+      const probability = Math.exp(step.logProb(0, id));
       if (found.size && probability < MIN_PROBABILITY) break;
       await pause();
       const [best] = await this.findBest(text, 1, [...prefix, id]);

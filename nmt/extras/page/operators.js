@@ -26,9 +26,10 @@ function strided(data, dims, steps, first = 0) {
   return { data: result, dims };
 }
 
-function slice(tensor, axis, start, end) {
+// n elements along an axis.
+function slice(tensor, axis, start, n) {
   const steps = stepsOf(tensor);
-  return strided(tensor.data, tensor.dims.with(axis, end - start), steps, start * steps.at(axis));
+  return strided(tensor.data, tensor.dims.with(axis, n), steps, start * steps.at(axis));
 }
 
 function broadcast(one, other) {
@@ -46,16 +47,12 @@ function spread(tensor, dims) {
   return strided(data, dims, [...Array(dims.length - own.length).fill(0), ...steps]);
 }
 
-const unary =
-  (compute) =>
-  ([{ data, dims }]) => ({ data: data.map(compute), dims });
-
-// compute: elements of tensors that are repeated to the same dimensions -> an element.
+// compute: elements of up to three tensors, repeated to the same dimensions -> an element.
 const elementwise = (compute) => (tensors) => {
   const dims = tensors.map((tensor) => tensor.dims).reduce(broadcast);
   const [x, y, z] = tensors.map((tensor) => spread(tensor, dims).data);
   const data = new (z ?? x).constructor(x.length);
-  for (let i = 0; i < data.length; i++) data[i] = compute(x[i], y[i], z?.[i]);
+  for (let i = 0; i < data.length; i++) data[i] = compute(x[i], y?.[i], z?.[i]);
   return { data, dims };
 };
 
@@ -119,7 +116,7 @@ function layer(nStates, advance) {
 // Softmax, LayerNormalization and ScatterElements (which adds) along the last axis; Slice with
 // steps of 1. program.py reads the names in this table.
 const OPERATORS = {
-  Abs: unary(Math.abs),
+  Abs: elementwise(Math.abs),
   Add: elementwise((x, y) => x + y),
   And: elementwise((x, y) => x && y),
   Cast: ([{ data, dims }], { to }) => {
@@ -141,7 +138,7 @@ const OPERATORS = {
   },
   Div: elementwise((x, y) => x / y),
   Equal: elementwise((x, y) => x === y),
-  Exp: unary(Math.exp),
+  Exp: elementwise(Math.exp),
   Expand: ([a, { data }]) => spread(a, broadcast(a.dims, [...data])),
   Flatten: ([{ data, dims }], { axis }) => {
     return { data, dims: [size(dims.slice(0, axis)), size(dims.slice(axis))] };
@@ -182,7 +179,7 @@ const OPERATORS = {
     const outputs = matrix.multiply(data, data.length / matrix.columns);
     return { data: outputs, dims: dims.with(-1, matrix.outputs) };
   },
-  Log: unary(Math.log),
+  Log: elementwise(Math.log),
   LogSoftmax: byRow((row) => {
     let [largest, total] = [-Infinity, 0];
     for (let i = 0; i < row.length; i++) if (row[i] > largest) largest = row[i];
@@ -217,8 +214,8 @@ const OPERATORS = {
   Min: elementwise((x, y) => (x < y ? x : y)),
   Mod: elementwise((x, y) => ((x % y) + y) % y),
   Mul: elementwise((x, y) => x * y),
-  Neg: unary((x) => -x),
-  Not: unary((x) => !x),
+  Neg: elementwise((x) => -x),
+  Not: elementwise((x) => !x),
   Pow: elementwise((x, y) => x ** y),
   Range: ([
     {
@@ -251,23 +248,22 @@ const OPERATORS = {
     return { data: sums, dims };
   },
   Shape: ([{ dims }]) => ({ data: Int32Array.from(dims), dims: [dims.length] }),
-  Sigmoid: unary(sigmoid),
+  Sigmoid: elementwise(sigmoid),
   Slice: ([a, starts, ends, axes]) => {
-    const place = (i, n) => Math.max(0, Math.min(n, i < 0 ? i + n : i));
     return starts.data.reduce((tensor, start, i) => {
       const axis = axes?.data[i] ?? i;
-      const n = tensor.dims.at(axis);
-      return slice(tensor, axis, place(start, n), place(ends.data[i], n));
+      const places = [...Array(tensor.dims.at(axis)).keys()].slice(start, ends.data[i]);
+      return slice(tensor, axis, places[0] ?? 0, places.length);
     }, a);
   },
   Softmax: (inputs) => OPERATORS.Exp([OPERATORS.LogSoftmax(inputs)]),
   Split: ([a, lengths], { axis }) => {
-    let end = 0;
-    return Array.from(lengths.data, (length) => slice(a, axis, end, (end += length)));
+    const starts = lengths.data.map((_, i) => sum(lengths.data.slice(0, i)));
+    return Array.from(lengths.data, (n, i) => slice(a, axis, starts[i], n));
   },
   Squeeze: ([{ data, dims }, axis]) => ({ data, dims: dims.toSpliced(axis.data[0], 1) }),
   Sub: elementwise((x, y) => x - y),
-  Tanh: unary(Math.tanh),
+  Tanh: elementwise(Math.tanh),
   Tile: ([a, repeats]) => {
     const repeat = (tensor, n, axis) => OPERATORS.Concat(Array(n).fill(tensor), { axis });
     return repeats.data.reduce(repeat, a);
@@ -287,19 +283,10 @@ const OPERATORS = {
   Where: elementwise((isFirst, first, second) => (isFirst ? first : second)),
 };
 
-const ARRAY_TYPES = {
-  float32: Float32Array,
-  int32: Int32Array,
-  int64: BigInt64Array,
-  bool: Uint8Array,
-  uint16: Uint16Array,
-  int8: Int8Array,
-};
-
 // The tensors whose places in `weights` (ArrayBuffer) store.py has written, by name.
 function tensorsOf(places, weights) {
   const read = ([name, { type, dims, at, scales }]) => {
-    const tensor = { data: new ARRAY_TYPES[type](weights, at, size(dims)), dims };
+    const tensor = { data: new globalThis[type](weights, at, size(dims)), dims };
     if (scales !== undefined) {
       tensor.scales = new Float32Array(weights, scales, size(dims.slice(0, -1)));
     }

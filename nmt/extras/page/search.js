@@ -16,49 +16,46 @@ class Model {
 
   // Sources in ids -> memory and state: tensors by name, with a row for each source.
   encode(sources) {
-    const lengths = sources.map((source) => source.length + 1);
+    const lengths = sources.map(({ length }) => length + 1);
     const longest = Math.max(...lengths);
-    const rows = sources.map((source) =>
-      Array.from({ length: longest }, (_, i) => source[i] ?? (i === source.length ? EOS : PAD)),
-    );
+    const padding = Array(longest).fill(PAD);
+    const rows = sources.map((source) => [...source, EOS, ...padding].slice(0, longest));
     const src = idTensor(rows.flat(), [sources.length, longest]);
     const encoded = this.encoder.run({ src, src_lengths: idTensor(lengths, [sources.length]) });
-    return { ...encoded, ...this.lexicon?.lookUp(rows) };
+    return { ...encoded, ...this.lexicon?.lookUp(src) };
   }
 
   // The decoder reads the last tokens `ids` [R] of the hypotheses, after `position` steps.
-  // words(row): the k most probable next words; logProb(row, id): of any; attention(row): [S];
-  // after(rows): memory and state of these hypotheses for the next step.
-  step(encoded, ids, position, k) {
+  // words(row, k, banned): the k most probable next words that are not banned; logProb(row, id): of
+  // any; attention(row): [S]; after(rows): memory and state of these hypotheses for the next step.
+  step(encoded, ids, position) {
     const n = ids.length;
     const given = { ids: idTensor(ids, [n]), position: idTensor([position], []) };
-    const after = this.decoder.run({ ...encoded, ...given });
+    const outputs = this.decoder.run({ ...encoded, ...given });
     const { bias_ids: words } = encoded; // [B, U], of one source or of as many as there are ids
     const bias_ids = words && spread(words, words.dims.with(0, n));
-    const { log_probs } = this.output.run({ ...after, bias_ids });
+    const { log_probs } = this.output.run({ ...outputs, bias_ids });
     const rowOf = ({ data, dims }, row) => part(data, row, dims[1]);
-    const logProb = (row, id) => rowOf(log_probs, row)[id];
     return {
-      logProb,
-      words: (row) =>
-        largest(rowOf(log_probs, row), k).map((id) => ({ id, own: logProb(row, id) })),
-      attention: (row) => [...rowOf(after.attention, row)],
+      words: (row, k, banned) => largest(rowOf(log_probs, row), k, banned),
+      logProb: (row, id) => rowOf(log_probs, row)[id],
+      attention: (row) => [...rowOf(outputs.attention, row)],
       after: (rows) => {
         const index = idTensor(rows, [rows.length]);
-        const names = Object.keys(encoded).filter((name) => name.startsWith("state."));
-        const next = (name) => after[name.replace("state.", "next.")];
-        const states = names.map((name) => [name, OPERATORS.Gather([next(name), index], {})]);
+        const next = Object.entries(outputs).filter(([name]) => name.startsWith("next."));
+        const choose = (tensor) => OPERATORS.Gather([tensor, index], {});
+        const states = next.map(([name, all]) => [name.replace("next", "state"), choose(all)]);
         return { ...encoded, ...Object.fromEntries(states) };
       },
     };
   }
 }
 
-// The positions of the k largest values, in order; of equal ones, the first.
-function largest(values, k) {
+// The positions of the k largest values that are not banned, in order; of equal ones, the first.
+function largest(values, k, banned) {
   const chosen = [];
   for (let i = 0; i < values.length; i++) {
-    if (chosen.length === k && values[i] <= values[chosen[k - 1]]) continue;
+    if (values[i] <= values[chosen[k - 1]] || banned.includes(i)) continue;
     const place = chosen.findIndex((other) => values[i] > values[other]);
     chosen.splice(place < 0 ? k : place, 0, i);
     chosen.length = Math.min(chosen.length, k);
@@ -86,14 +83,16 @@ async function search(model, source, options, nBest, prefix = []) {
     const banned = [PAD, SOS];
     if (options.forbid_unknown) banned.push(UNK);
     if (length <= minLength) banned.push(EOS);
-    const k = Math.min(options.beam + banned.length, options.words);
     const ids = open.map(({ id }) => id);
-    const step = model.step(encoded, ids, length - 1, k);
+    const step = model.step(encoded, ids, length - 1);
     const candidates = open.flatMap((parent, row) => {
-      const best = step.words(row).filter(({ id }) => !banned.includes(id));
-      const forced = prefix[length - 1] ?? (best.length ? undefined : EOS); // where all is banned
-      const words = forced === undefined ? best : [{ id: forced, own: step.logProb(row, forced) }];
-      return words.map((word) => ({ ...word, logProb: parent.logProb + word.own, parent, row }));
+      const best = step.words(row, options.beam, banned);
+      if (length <= prefix.length) best.splice(0, Infinity, prefix[length - 1]);
+      if (!best.length) best.push(EOS); // where all is banned
+      return best.map((id) => {
+        const own = step.logProb(row, id);
+        return { id, own, logProb: parent.logProb + own, parent, row };
+      });
     });
     const chosen = candidates.sort((a, b) => b.logProb - a.logProb).slice(0, options.beam);
     for (const node of chosen) {
@@ -119,18 +118,12 @@ async function search(model, source, options, nBest, prefix = []) {
   return { best: finished, steps };
 }
 
-// The nodes from the first token to `end`.
-function pathTo(end) {
-  return end.parent ? [...pathTo(end.parent), end] : [];
-}
-
 // The decoder reads the tokens `ids`, the same for all sources: its steps, of which each has the
 // words for the next token.
-function* follow(model, sources, ids, k = 1) {
+function* follow(model, sources, ids) {
   let encoded = model.encode(sources);
   for (const [position, id] of [SOS, ...ids].entries()) {
-    const last = sources.map(() => id);
-    const step = model.step(encoded, last, position, k);
+    const step = model.step(encoded, Array(sources.length).fill(id), position);
     yield step;
     encoded = step.after([...sources.keys()]);
   }

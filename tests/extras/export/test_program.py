@@ -52,9 +52,9 @@ def test_programs() -> None:
         program = to_program(files["encoder.onnx"], store)
         assert "memory.values" in program["outputs"]
         assert {tensor["type"] for tensor in program["tensors"].values()} <= {
-            "float32",
-            "int32",
-            "int8",
+            "Float32Array",
+            "Int32Array",
+            "Int8Array",
         }
     assert len(small.data) < 0.3 * len(exact.data)
 

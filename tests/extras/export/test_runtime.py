@@ -29,11 +29,10 @@ SRC = np.array([[4, 5, 6, 7, 8, 9, 3], [9, 3, 0, 0, 0, 0, 0], [4, 4, 10, 3, 0, 0
 BEAM = 4
 SCRIPT = """
 const toBuffer = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer;
-const toArray = ([type, _, text]) => new ARRAY_TYPES[type](toBuffer(text));
+const toArray = ([type, _, text]) => new globalThis[type](toBuffer(text));
 const toTensor = (sent) => ({ data: toArray(sent), dims: sent[1] });
-const typeOf = (data) => Object.keys(ARRAY_TYPES).find((type) => data instanceof ARRAY_TYPES[type]);
 const toSent = ({ data, dims }) =>
-  [typeOf(data), dims, btoa(String.fromCharCode(...new Uint8Array(data.slice().buffer)))];
+  [data.constructor.name, dims, btoa(String.fromCharCode(...new Uint8Array(data.slice().buffer)))];
 const map = (all, change) =>
   Object.fromEntries(Object.entries(all).map(([name, value]) => [name, change(value)]));
 const widen = ({ data, dims, scales }) => {
@@ -68,8 +67,8 @@ def ask(page: Page, function: str, *arguments: Any) -> Any:
 
 
 def to_sent(array: Any) -> tuple[str, tuple[int, ...], str]:
-    array = array.astype(np.int32) if array.dtype == np.int64 else array
-    return array.dtype.name, array.shape, base64.b64encode(array.tobytes()).decode()
+    array = array.astype({"int64": np.int32, "bool": np.uint8}.get(array.dtype.name, array.dtype))
+    return f"{array.dtype.name.title()}Array", array.shape, base64.b64encode(array.tobytes()).decode()
 
 
 def run(
@@ -83,6 +82,7 @@ def run(
 
 def to_array(sent: Sequence[Any]) -> Any:
     kind, dims, text = sent
+    kind = kind.removesuffix("Array").lower()
     return np.frombuffer(base64.b64decode(text), kind).reshape(dims)
 
 
@@ -143,12 +143,12 @@ def test_the_lexicon(page: Page) -> None:
     for case in ("luong lstm, lexical bias", "luong lstm, lexical bias of words"):
         lexicon = Lexicon.of_bytes(make_graphs(build_model(**CASES[case]))[LEXICON])
         store = Store("float32")
-        code = """(tables, data, sources) => {
+        code = """(tables, data, src) => {
           const lexicon = new Lexicon(tensorsOf(tables, toBuffer(data)));
-          return Object.values(map(lexicon.lookUp(sources), toSent));
+          return Object.values(map(lexicon.lookUp(toTensor(src)), toSent));
         }"""
         data = lexicon_tensors(lexicon, store), base64.b64encode(store.data).decode()
-        found = [*map(to_array, ask(page, code, *data, SRC.tolist()))]
+        found = [*map(to_array, ask(page, code, *data, to_sent(SRC)))]
         expected = lexicon.look_up(SOURCES)
         for ids, table, own_ids, own_table in zip(*found, *expected, strict=True):
             for token, own in zip(table, own_table, strict=True):
