@@ -65,7 +65,7 @@ def write_folder(run: Path, checkpoint: Path, output: Path, overrides: Sequence[
 
 def _write_graphs(folder: Path, checkpoint: Path, target: Path, config: Config) -> None:
     """Raises: ConfigError if graphs cannot express the model."""
-    precision = "int8" if config.decoding.precision == "auto" else config.decoding.precision
+    precision = config.decoding.cpu_precision
     graphs = graphs_folder(checkpoint, precision)
     if graphs.exists():
         shutil.copytree(graphs, target / graphs.name)

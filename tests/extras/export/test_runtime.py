@@ -68,7 +68,11 @@ def ask(page: Page, function: str, *arguments: Any) -> Any:
 
 def to_sent(array: Any) -> tuple[str, tuple[int, ...], str]:
     array = array.astype({"int64": np.int32, "bool": np.uint8}.get(array.dtype.name, array.dtype))
-    return f"{array.dtype.name.title()}Array", array.shape, base64.b64encode(array.tobytes()).decode()
+    return (
+        f"{array.dtype.name.title()}Array",
+        array.shape,
+        base64.b64encode(array.tobytes()).decode(),
+    )
 
 
 def run(
