@@ -133,11 +133,11 @@ def test_a_bundle(nmt: Run, run: Path, tmp_path: Path) -> None:
 def test_a_model_that_graphs_cannot_express(
     nmt: Run, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("graphs-*"))
+    shutil.copytree(run, tmp_path / "plain", ignore=shutil.ignore_patterns("graphs-*"))
     monkeypatch.setattr("nmt.decoding.torch_model.graphs_of", lambda *_: None)
     monkeypatch.setattr("nmt.extras.export.web_page.graphs_of", lambda *_: None)
     for option in ("-o", "--web"):
-        result = nmt("export", tmp_path / "run", option, tmp_path / "new")
+        result = nmt("export", tmp_path / "plain", option, tmp_path / "new")
         text = "graphs cannot express its model; it needs torch\n"
         assert (result.status, result.err[-len(text) :]) == (1, text)
         assert not (tmp_path / "new").exists()
