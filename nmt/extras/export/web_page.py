@@ -230,7 +230,7 @@ def _check_search(config: Config) -> None:
 
 def lexicon_tensors(lexicon: Lexicon, store: Store) -> dict[str, Any]:
     """The tables of lexicon.js."""
-    types = dict.fromkeys(("lengths", "begins", "ends"), np.uint8)
+    types: dict[str, Any] = dict.fromkeys(("lengths", "begins", "ends"), np.uint8)
     types |= {"ids": np.uint16 if lexicon.ids.max() < 1 << 16 else np.int32}
     return {
         name: store.add(array.astype(types.get(name, array.dtype)), name == "probabilities")
