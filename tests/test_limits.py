@@ -31,11 +31,11 @@ EXTRAS = [path for path in NMT if "extras" in path.parts]
 TEXTS = [path for path in NMT if path.parent == ROOT / "nmt/texts"]
 CORE = [path for path in NMT if path not in EXTRAS and path not in TEXTS]
 RINGS = {
-    "core": (CORE, 9_919),
-    "texts": (TEXTS, 1_787),
-    "extras": (EXTRAS, 7_755),
-    "tests": ([*ROOT.glob("tests/**/*.py")], 15_611),
-    "scripts": ([*ROOT.glob("scripts/**/*.py")], 2_058),
+    "core": (CORE, 10_368),
+    "texts": (TEXTS, 1_782),
+    "extras": (EXTRAS, 7_260),
+    "tests": ([*ROOT.glob("tests/**/*.py")], 16_026),
+    "scripts": ([*ROOT.glob("scripts/**/*.py")], 1_993),
 }
 MAX_LINES = {"nmt/config/schema.py": 690}
 FUNCTION_LINES, FUNCTION_STATEMENTS = 50, 30  # after the signature
@@ -66,8 +66,8 @@ def test_lines_of_scripts_for_browsers() -> None:
 
 
 def test_files_of_the_core() -> None:
-    assert len([path for path in [*CORE, *TEXTS] if path.stat().st_size]) <= 100
-    assert len([path for path in (ROOT / "nmt/model").glob("*.py") if path.stat().st_size]) == 9
+    assert len([path for path in [*CORE, *TEXTS] if path.stat().st_size]) <= 106
+    assert len([path for path in (ROOT / "nmt/model").glob("*.py") if path.stat().st_size]) == 11
 
 
 def long_functions(path: Path) -> Iterator[str]:
@@ -136,7 +136,7 @@ def test_what_an_extra_may_add() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("what", "files", "hops"), [("train", 14, 4), ("translate", 38, 5)])
+@pytest.mark.parametrize(("what", "files", "hops"), [("train", 15, 4), ("translate", 33, 5)])
 def test_files_and_hops(what: str, files: int, hops: int) -> None:
     command = [sys.executable, str(ROOT / "scripts/way.py"), what]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
