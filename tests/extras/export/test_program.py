@@ -1,35 +1,16 @@
 """Graphs as programs for the page, and weights in fewer bytes."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from nmt.config.parts import ATTENTIONS, BRIDGES, CELLS, DECODERS, OUTPUTS, READOUTS, SCORES
-from nmt.config.schema import ModelConfig
 from nmt.errors import ConfigError
 from nmt.extras.export.program import to_program
 from nmt.extras.export.store import Store, compact
 from nmt.model.graphs import make_graphs
-from tests.extras.export.models import CASES, build_model
-
-
-def test_the_cases_have_all_parts() -> None:
-    defaults = ModelConfig()
-
-    def used(section: str, key: str) -> set[Any]:
-        return {
-            case.get(section, {}).get(key, getattr(getattr(defaults, section), key))
-            for case in CASES.values()
-        }
-
-    assert used("encoder", "cell") == used("decoder", "cell") == {*CELLS}
-    assert used("attention", "score") == {*SCORES}
-    assert used("attention", "kind") == {*ATTENTIONS}
-    assert (used("decoder", "kind"), used("decoder", "readout")) == ({*DECODERS}, {*READOUTS})
-    assert {case.get("bridge", defaults.bridge) for case in CASES.values()} == {*BRIDGES}
-    assert {case.get("output", defaults.output) for case in CASES.values()} == {*OUTPUTS}
+from nmt.model.seq2seq import Seq2Seq
+from tests.model.test_graphs import config_of
+from tests.model.test_lexical_bias import SRC_V, TGT_V
 
 
 def test_quantization() -> None:
@@ -44,9 +25,8 @@ def test_quantization() -> None:
 
 
 def test_programs() -> None:
-    files = make_graphs(
-        build_model(**CASES["luong lstm, lexical bias of words"], embedding_size=500)
-    )
+    config = config_of("lexical bias").model_copy(update={"embedding_size": 500})
+    files = make_graphs(Seq2Seq(config, SRC_V, TGT_V).eval())
     exact, small = Store("float32"), Store("int8")
     for store in (exact, small):
         program = to_program(files["encoder.onnx"], store)

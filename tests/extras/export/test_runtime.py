@@ -21,7 +21,8 @@ from nmt.extras.page.files import FOLDER, read
 from nmt.model.graphs import make_graphs
 from nmt.model.lexicon import Lexicon
 from tests.extras.analysis.test_html import needs_chromium
-from tests.extras.export.models import CASES, TGT_V, build_model
+from tests.model.test_graphs import each_system, models
+from tests.model.test_lexical_bias import TGT_V
 
 Arrays = dict[str, Any]
 SOURCES = [[4, 5, 6, 7, 8, 9], [9], [4, 4, 10]]
@@ -128,9 +129,9 @@ def check(outputs: Arrays, expected: Arrays, tolerance: float) -> None:
 
 @pytest.mark.slow
 @needs_chromium
-@pytest.mark.parametrize("case", CASES)
-def test_models(page: Page, case: str) -> None:
-    files = make_graphs(build_model(**CASES[case]))
+@each_system
+def test_models(page: Page, system: str) -> None:
+    files = make_graphs(models(system)[0])
     for name, given, expected in runs(files):
         exact, small = Store("float32"), Store("int8")
         program = to_program(files[name], exact, UNUSED)
@@ -144,8 +145,9 @@ def test_models(page: Page, case: str) -> None:
 @needs_chromium
 def test_the_lexicon(page: Page) -> None:
     """For each word the translations that Python finds; their order may differ."""
-    for case in ("luong lstm, lexical bias", "luong lstm, lexical bias of words"):
-        lexicon = Lexicon.of_bytes(make_graphs(build_model(**CASES[case]))[LEXICON])
+    for system in ("lexical bias", "lexical bias, words, coverage"):
+        lexicon = models(system)[2].lexicon
+        assert lexicon is not None
         store = Store("float32")
         code = """(tables, data, src) => {
           const lexicon = new Lexicon(tensorsOf(tables, toBuffer(data)));
@@ -154,13 +156,14 @@ def test_the_lexicon(page: Page) -> None:
         data = lexicon_tensors(lexicon, store), base64.b64encode(store.data).decode()
         found = [*map(to_array, ask(page, code, *data, to_sent(SRC)))]
         expected = lexicon.look_up(SOURCES)
+        assert expected[1].any()
         for ids, table, own_ids, own_table in zip(*found, *expected, strict=True):
             for token, own in zip(table, own_table, strict=True):
                 pairs = [
                     {(index, p) for index, p in zip(*each, strict=True) if p}
                     for each in ((ids, token), (own_ids, own))
                 ]
-                assert pairs[0] == pairs[1] != set()
+                assert pairs[0] == pairs[1]
 
 
 @pytest.mark.slow
