@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nmt.model.attention import AttentionState, Memory
-from nmt.model.decoder import DecoderState
+from nmt.model.decoder import DecoderState, DeepReadout, MaxoutReadout
 from nmt.model.encoder import Summary
 from nmt.model.lexical_bias import Translations
 from nmt.model.output import Adaptive, Output
@@ -131,7 +131,10 @@ class _StepGraph(nn.Module):
             for name, part in model.decoder.named_children()
             if isinstance(part, RecurrentStack)
         }
-        decoder = _with_parts(model.decoder, **stacks)
+        readout: nn.Module = model.decoder.readout
+        if type(readout) in (DeepReadout, MaxoutReadout):
+            readout = _StepReadout(readout)
+        decoder = _with_parts(model.decoder, readout=readout, **stacks)
         self.model = _with_parts(model, decoder=decoder)
         self.given = given
         self.names: list[str] = []
@@ -161,7 +164,7 @@ class _StepGraph(nn.Module):
         after |= _named(step.state, "next")
         if self.model.lexical_bias is not None:
             translations = Translations(values, given["memory.translations"])  # without ids
-            weights = step.attention.unflatten(0, (values.shape[0], -1))
+            weights = step.attention.view(values.shape[0], -1, step.attention.shape[1])
             after["bias"] = self.model.lexical_bias(weights, translations).flatten(0, 1)
         self.names = [*after]
         return tuple(after.values())
@@ -280,6 +283,19 @@ class _StepLayer(RecurrentLayer):
         i, f, g, o = both.split(self.hidden_size, 1)
         cell = f.sigmoid() * cell_before + i.sigmoid() * torch.tanh(g)
         return o.sigmoid() * torch.tanh(cell), cell
+
+
+class _StepReadout(nn.Module):
+    """A deep readout with one product of its three inputs side by side."""
+
+    def __init__(self, readout: DeepReadout) -> None:
+        super().__init__()
+        parts = readout.state, readout.embedded, readout.context
+        weight = torch.cat([part.weight for part in parts], 1)
+        self.total, self.squash = _linear(weight, readout.state.bias), readout.squash
+
+    def forward(self, state: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
+        return self.squash(self.total(torch.cat([state, embedded, context], 1)))
 
 
 def _linear(weight: Tensor, bias: Tensor) -> nn.Linear:

@@ -45,7 +45,8 @@ class _Rewriting:
 
     Attributes:
         tensors: the constants of the old graph. added: further constants.
-        rounded: the rounded form of each input and its scales, by the name of the input.
+        rounded: the rounded form of each input and its largest numbers, by the name of the
+            input.
     """
 
     tensors: dict[str, onnx.TensorProto]
@@ -66,35 +67,33 @@ class _Rewriting:
         name, output = node.input[1], node.output[0]
         scales = np.maximum(np.abs(matrix).max(0), SMALLEST_SCALE) / np.float32(127)
         integers = np.round(matrix / scales).astype(np.int8)
-        rows, row_scales = self.round_rows(node.input[0])
+        rows, largest = self.round_rows(node.input[0])
         inputs = [
             rows,
             self.constant(f"{name}/int8", integers),
-            self.constant("int8/one", np.float32(1)),
+            self.constant("int8/share", np.float32(1 / 127)),
             self.constant(f"{name}/scales", scales.astype(np.float32)),
             self.constant("int8/zero", np.uint8(ZERO)),
         ]
         product = self.node("MatMulIntegerToFloat", inputs, f"{output}/product", domain=DOMAIN)
         if len(node.input) > 2:  # the bias of Gemm
-            scaled = self.node("Mul", [product, row_scales], f"{output}/scaled")
+            scaled = self.node("Mul", [product, largest], f"{output}/scaled")
             self.node("Add", [scaled, node.input[2]], output)
         else:
-            self.node("Mul", [product, row_scales], output)
+            self.node("Mul", [product, largest], output)
 
     def round_rows(self, name: str) -> tuple[str, str]:
-        """The names of the rounded rows of an input, and of their scales [..., 1]."""
+        """The names of the rounded rows of an input, and of their largest numbers [..., 1]."""
         if name not in self.rounded:
             sizes = self.node("Abs", [name], f"{name}/absolute")
             largest = self.node("ReduceMax", [sizes], f"{name}/largest", axes=[-1], keepdims=1)
             smallest = self.constant("int8/smallest", np.float32(SMALLEST_SCALE))
             above = self.node("Max", [largest, smallest], f"{name}/above")
+            divided = self.node("Div", [name, above], f"{name}/divided")
             share = self.constant("int8/share", np.float32(1 / 127))
-            scales = self.node("Mul", [above, share], f"{name}/scales")
-            divided = self.node("Div", [name, scales], f"{name}/divided")
-            one = self.constant("int8/one", np.float32(1))
             zero = self.constant("int8/zero", np.uint8(ZERO))
-            rows = self.node("QuantizeLinear", [divided, one, zero], f"{name}/int8")
-            self.rounded[name] = rows, scales
+            rows = self.node("QuantizeLinear", [divided, share, zero], f"{name}/int8")
+            self.rounded[name] = rows, above
         return self.rounded[name]
 
     def node(self, operator: str, inputs: Sequence[str], output: str, **options: Any) -> str:
