@@ -1,17 +1,14 @@
-"""Graphs in search: batches and threads, and what is wrong with damaged ones. tests/model has
-comparisons with torch.
-"""
+"""Graphs in search, and what is wrong with damaged ones. tests/model compares them with torch."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from unittest.mock import Mock
 
 import numpy as np
 import onnx
 import pytest
 
 from nmt.config.schema import DecodingConfig
-from nmt.cores import usable_threads
 from nmt.decoding import onnx_model as module
 from nmt.decoding.onnx_model import LEXICON, OnnxModel
 from nmt.decoding.search import search
@@ -19,8 +16,6 @@ from nmt.decoding.torch_model import graphs_of
 from nmt.errors import CheckpointError, NonFiniteError
 from nmt.model.lexicon import Lexicon
 from tests.model.test_graphs import SOURCES, models
-
-SOURCES_OF_ALL_LENGTHS = [[4 + (i + j) % 8 for j in range(1 + i % 9)] for i in range(40)]
 
 
 @cache
@@ -40,21 +35,19 @@ def test_parts_of_a_batch_are_the_whole(monkeypatch: pytest.MonkeyPatch) -> None
         assert [each.score for each in best] == pytest.approx([each.score for each in expected])
 
 
-def test_several_threads_may_use_it() -> None:
-    model, options = OnnxModel(made(), threads=3), DecodingConfig(beam=2)
-    assert (model.threads, OnnxModel(made()).threads) == (3, usable_threads())
-
-    def ids(source: list[int]) -> list[int]:
-        return search(model, [source], options)[0][0].ids
-
-    with ThreadPoolExecutor(4) as pool:
-        assert [*pool.map(ids, SOURCES_OF_ALL_LENGTHS)] == [*map(ids, SOURCES_OF_ALL_LENGTHS)]
-
-
-@pytest.mark.usefixtures("little_memory")
-def test_a_lack_of_memory_is_told_from_other_errors() -> None:
+@pytest.mark.parametrize(
+    "text", ["bad allocation", "bfc_arena.cc:360 AllocateRawInternal Failed to allocate memory"]
+)
+def test_a_lack_of_memory_is_told_from_other_errors(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, refuse = OnnxModel(made()), Mock(side_effect=RuntimeError(text))
+    model.encoder.session = Mock(run=refuse)
     with pytest.raises(MemoryError):
-        OnnxModel(made()).encode([[4] * 300_000] * 20)
+        model.encode([[4]])
+    monkeypatch.setattr("onnxruntime.InferenceSession", refuse)
+    with pytest.raises(MemoryError):
+        OnnxModel(made())
 
 
 Edit = Callable[[dict[str, bytes]], object]
