@@ -3,6 +3,7 @@
 import os
 import shutil
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 # Where Linux tells a container its limit, in microseconds on all cores together, and the length of
@@ -20,8 +21,9 @@ def usable_threads() -> int:
 
 
 def may_have_gpu() -> bool:
-    """Whether there may be a GPU of NVIDIA; torch knows for sure, but takes a second to import."""
-    return Path("/dev/nvidiactl").exists() or shutil.which("nvidia-smi") is not None
+    """Whether torch may find a GPU of NVIDIA; it knows for sure, but takes a second to import."""
+    has_driver = Path("/dev/nvidiactl").exists() or shutil.which("nvidia-smi") is not None
+    return has_driver and find_spec("torch") is not None
 
 
 def usable_cores() -> int:

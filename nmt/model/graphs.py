@@ -132,7 +132,7 @@ class _StepGraph(nn.Module):
             if isinstance(part, RecurrentStack)
         }
         readout: nn.Module = model.decoder.readout
-        if type(readout) in (DeepReadout, MaxoutReadout):
+        if isinstance(readout, DeepReadout) and type(readout) in (DeepReadout, MaxoutReadout):
             readout = _StepReadout(readout)
         decoder = _with_parts(model.decoder, readout=readout, **stacks)
         self.model = _with_parts(model, decoder=decoder)
