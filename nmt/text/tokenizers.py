@@ -251,7 +251,8 @@ class SubwordTokenizer(Tokenizer):
 
     def split_all(self, texts: Sequence[str]) -> list[list[str]]:
         normalized = [self.normalize(text) for text in texts]
-        sentences = self.model.encode(normalized, out_type=int, num_threads=1)
+        # One by one: for a list, sentencepiece would start a thread.
+        sentences = [self.model.encode(text, out_type=int) for text in normalized]
         unknown = self.model.unk_id()
         return [
             self._with_characters(text, ids)
