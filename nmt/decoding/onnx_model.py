@@ -15,15 +15,15 @@ from nmt.cores import usable_threads
 from nmt.data.padding import pad_with_eos
 from nmt.decoding.model import IdLists, StepOutput, TranslationModel
 from nmt.errors import CheckpointError, NonFiniteError
-from nmt.model.lexicon import Lexicon
+from nmt.model.lexicon import LEXICON, Lexicon
 
 # No telemetry; onnxruntime reads it when it is imported.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 import onnxruntime
 
 Array = NDArray[Any]
-# Beside the graphs: the lexicon, and a graph that shows whether 8-bit products are exact.
-LEXICON, CHECK = "lexicon.safetensors", "check.onnx"
+FILES = ("encoder.onnx", "step.onnx", "output.onnx")
+CHECK = "check.onnx"  # beside graphs in 8 bits: it shows whether such products are exact
 # Rows of the output layer at a time: so the numbers for all words stay in the cache.
 CHUNK_ROWS = 128
 
@@ -94,9 +94,7 @@ class OnnxModel(TranslationModel):
         files: Mapping[str, bytes],
         threads: int | None = None,
     ) -> None:
-        self.encoder, self.decoder, self.output = (
-            _Graph(name, files[name]) for name in ("encoder.onnx", "step.onnx", "output.onnx")
-        )
+        self.encoder, self.decoder, self.output = (_Graph(name, files[name]) for name in FILES)
         self.threads = threads or usable_threads()
         self.precision = "int8" if CHECK in files else "float32"
         if LEXICON in files:

@@ -24,6 +24,7 @@ from nmt.model.attention import AttentionState, Memory
 from nmt.model.decoder import DecoderState, DeepReadout, MaxoutReadout
 from nmt.model.encoder import Summary
 from nmt.model.lexical_bias import Translations
+from nmt.model.lexicon import LEXICON
 from nmt.model.output import Adaptive, Output
 from nmt.model.recurrent import (
     FusedLayer,
@@ -77,7 +78,7 @@ def make_graphs(model: Seq2Seq) -> dict[str, bytes]:
     files = dict[str, bytes]()
     if model.lexical_bias is not None:
         given["memory.translations"] = torch.ones(*src.shape, 2)
-        files["lexicon.safetensors"] = model.lexical_bias.lexicon().to_bytes()
+        files[LEXICON] = model.lexical_bias.lexicon().to_bytes()
     ids = torch.ones(len(src) * hypotheses, dtype=torch.long)
     for_step = {"ids": ids, "position": torch.tensor(1), **given}
     step = _StepGraph(model, [*given])
@@ -100,8 +101,13 @@ class _EncoderGraph(nn.Module):
 
     def __init__(self, model: Seq2Seq) -> None:
         super().__init__()
-        layers = nn.ModuleList(map(_sequence_layer, model.encoder.layers))
-        encoder = _with_parts(model.encoder, layers=layers)
+        layers = (
+            _OnnxLayer(layer)
+            if isinstance(layer, FusedLayer) and layer.gates in OPERATORS
+            else layer
+            for layer in model.encoder.layers
+        )
+        encoder = _with_parts(model.encoder, layers=nn.ModuleList(layers))
         self.model = _with_parts(model, encoder=encoder, lexical_bias=None)
         self.names: list[str] = []
 
@@ -132,7 +138,7 @@ class _StepGraph(nn.Module):
             if isinstance(part, RecurrentStack)
         }
         readout: nn.Module = model.decoder.readout
-        if isinstance(readout, DeepReadout) and type(readout) in (DeepReadout, MaxoutReadout):
+        if type(readout) is DeepReadout or type(readout) is MaxoutReadout:
             readout = _StepReadout(readout)
         decoder = _with_parts(model.decoder, readout=readout, **stacks)
         self.model = _with_parts(model, decoder=decoder)
@@ -303,12 +309,6 @@ def _linear(weight: Tensor, bias: Tensor) -> nn.Linear:
     linear = nn.Linear(weight.shape[1], weight.shape[0], device="meta")  # draws no random numbers
     linear.weight, linear.bias = nn.Parameter(weight.detach()), nn.Parameter(bias.detach())
     return linear
-
-
-def _sequence_layer(layer: nn.Module) -> nn.Module:
-    if isinstance(layer, FusedLayer) and layer.gates in OPERATORS:
-        return _OnnxLayer(layer)
-    return layer
 
 
 class _OnnxLayer(RecurrentLayer):

@@ -14,6 +14,7 @@ from safetensors.numpy import load, save
 
 from nmt.data.padding import pad_with_eos
 
+LEXICON = "lexicon.safetensors"  # the file beside the graphs of a model
 BASE = 0x5BD1E9955BD1E995  # odd, so that different powers differ
 MAX_CHARACTERS = 64  # of a word; longer ones have keys of no use
 LAST_KEY = np.iinfo(np.int64).max  # fills the places without a word

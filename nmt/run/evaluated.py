@@ -19,7 +19,7 @@ from nmt.run.folder import load_run_config
 from nmt.run.graphs import weights_digest
 from nmt.run.load import build_translator, opened
 
-BEAM = "decoding.beam"
+BEAM, PRECISION = "decoding.beam", "decoding.precision"
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class System:
             self.translator.model.precision,
         ]
         for key, value in self.overrides.items():
-            if key != BEAM:
+            if key not in (BEAM, PRECISION):
                 facts.append(f"{key}={value if isinstance(value, str) else json.dumps(value)}")
         return ", ".join(facts)
 

@@ -18,14 +18,14 @@ from typing import Any
 from nmt import __version__
 from nmt.config.schema import Precision
 from nmt.decoding.model import TranslationModel
-from nmt.decoding.onnx_model import CHECK, LEXICON, OnnxModel, computes_exactly
+from nmt.decoding.onnx_model import CHECK, FILES, OnnxModel, computes_exactly
 from nmt.errors import CheckpointError, NmtWarning, pass_on_lack_of_memory
 from nmt.files import new_folder, read_checksums, read_json, sha256_of, write_json
+from nmt.model.lexicon import LEXICON
 from nmt.run.checkpoint import MODEL_FILE
 
 SUMMARY, GRAPHS_FOLDERS = "graphs.json", "graphs-*"
 MAX_BYTES = 1 << 31  # of a file
-FILES = ("encoder.onnx", "step.onnx", "output.onnx")
 GRAPH_NAMES = *FILES, LEXICON, CHECK, SUMMARY
 EXTERNAL = b"location"  # in a graph: the values of a tensor are in another file, which is refused
 
@@ -39,12 +39,13 @@ def load_graphs(run: Path, checkpoint: Path, precision: Precision) -> Translatio
     folder, has_weights = graphs_folder(checkpoint, precision), (checkpoint / MODEL_FILE).exists()
     summary = _read_summary(folder)
     if has_weights and summary.get("model") != weights_digest(checkpoint):
-        warnings.warn(f"{checkpoint}: makes its graphs, once", NmtWarning, stacklevel=2)
+        text = f"{checkpoint}: makes the graphs that translating needs"
+        warnings.warn(text, NmtWarning, stacklevel=2)
         return make_graphs(run, checkpoint, precision)
     if not summary:
         raise CheckpointError(
             f"{checkpoint}: has neither weights nor graphs for decoding.precision={precision}; "
-            "copy the run again, or set another precision"
+            "copy or export the run again, or set another precision"
         )
     return _load_files(run, checkpoint, read_graphs(folder))
 

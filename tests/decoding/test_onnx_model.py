@@ -10,11 +10,11 @@ import pytest
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding import onnx_model as module
-from nmt.decoding.onnx_model import LEXICON, OnnxModel
+from nmt.decoding.onnx_model import OnnxModel
 from nmt.decoding.search import search
 from nmt.decoding.torch_model import graphs_of
 from nmt.errors import CheckpointError, NonFiniteError
-from nmt.model.lexicon import Lexicon
+from nmt.model.lexicon import LEXICON, Lexicon
 from tests.model.test_graphs import SOURCES, models
 
 

@@ -12,10 +12,11 @@ import onnx
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from nmt.decoding.onnx_model import CHECK, LEXICON, OnnxModel
+from nmt.decoding.onnx_model import CHECK, OnnxModel
 from nmt.decoding.torch_model import TorchModel
 from nmt.errors import NmtWarning
 from nmt.files import read_json, record_checksums, sha256_of, write_json
+from nmt.model.lexicon import LEXICON
 from nmt.run import graphs as module
 from nmt.run.folder import find_checkpoint
 from nmt.run.graphs import graphs_folder, load_graphs, weights_digest
@@ -25,7 +26,7 @@ from tests.decoding.test_torch_model import NumpyReadout
 
 Edit = Callable[[Path], object]
 SENTENCE = "The dog sees the tree."
-ONCE = "makes its graphs, once"
+ONCE = "makes the graphs that translating needs"
 NAMES = ("encoder.onnx", "step.onnx", "output.onnx", CHECK)
 
 
@@ -118,8 +119,8 @@ def test_a_run_without_weights_translates(nmt: Run, folder: Path, run: Path) -> 
     for path in (run, checkpoint):
         assert nmt.prints("translate", "--run", path, SENTENCE) == expected
     text = (
-        f"{checkpoint}: has neither weights nor graphs for decoding.precision=float32; copy the "
-        "run again, or set another precision"
+        f"{checkpoint}: has neither weights nor graphs for decoding.precision=float32; copy or "
+        "export the run again, or set another precision"
     )
     nmt.refuses(text, "translate", "--run", run, "--set", "decoding.precision=float32", SENTENCE)
     shutil.rmtree(graphs_folder(checkpoint, "int8"))

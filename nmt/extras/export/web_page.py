@@ -21,7 +21,6 @@ from urllib.parse import quote
 import numpy as np
 
 from nmt.config.schema import Config
-from nmt.decoding.onnx_model import LEXICON
 from nmt.decoding.search import EXTRA_TOKENS
 from nmt.decoding.torch_model import graphs_of
 from nmt.decoding.translation import UNKNOWN
@@ -37,7 +36,7 @@ from nmt.extras.export.tokenizers import (
 )
 from nmt.extras.page.files import FOLDER, linked, read
 from nmt.files import new_folder, write_text
-from nmt.model.lexicon import BASE, MAX_CHARACTERS, Lexicon
+from nmt.model.lexicon import BASE, LEXICON, MAX_CHARACTERS, Lexicon
 from nmt.run.folder import load_run_config, load_vocabularies
 from nmt.run.load import opened, unchanged
 from nmt.run.weights import load_model

@@ -13,13 +13,12 @@ pytest.importorskip("playwright", reason="needs playwright")
 
 from playwright.sync_api import Browser, Page
 
-from nmt.decoding.onnx_model import LEXICON
 from nmt.extras.export.program import OPERATORS, to_program
 from nmt.extras.export.store import Store
 from nmt.extras.export.web_page import UNUSED, constants, lexicon_tensors
 from nmt.extras.page.files import FOLDER, read
 from nmt.model.graphs import make_graphs
-from nmt.model.lexicon import Lexicon
+from nmt.model.lexicon import LEXICON, Lexicon
 from tests.extras.analysis.test_html import needs_chromium
 from tests.model.test_graphs import each_system, models
 from tests.model.test_lexical_bias import TGT_V
