@@ -191,17 +191,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         work = [(sides[0], forward, backward)]
         if not options.forward_only:
             work.append((sides[1], backward, forward))
-        students = []
+        students = list[Path]()
         for side, teachers, opposite in work:
-            runs = train_students(side, teachers, opposite, folder, options.seeds, options.set)
-            students += [(side, run) for run in runs]
-        for side, run in students:
+            students += train_students(side, teachers, opposite, folder, options.seeds, options.set)
+        for run in students:
             figures = recipes.measure(run)
             if figures.dev_bleu is None:
                 _nmt("evaluate", run, "--split", "dev")
-            if figures.moses_bleu is None:
-                _nmt("analyze", run, "--moses", side.target)
-        print(recipes.to_table([recipes.measure(run) for _, run in students]))
+            if figures.bleu is None:
+                _nmt("evaluate", run)
+        print(recipes.to_table([recipes.measure(run) for run in students]))
     except NmtError as error:
         print(error, file=sys.stderr)
         return 1

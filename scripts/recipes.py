@@ -1,7 +1,7 @@
 """Print a table of finished runs in Markdown: their scores, sizes, speeds and training times,
 teachers included.
 
-    nmt evaluate RUN --split dev; nmt analyze RUN --moses de       # before, for each run
+    nmt evaluate RUN --split dev; nmt evaluate RUN       # before, for each run
     python scripts/recipes.py RUN...
 
 Runs whose configurations differ only in the seed share a row, with mean and standard deviation. The
@@ -34,7 +34,6 @@ COLUMNS = (
     "dev BLEU",
     "BLEU",
     "chrF",
-    "Moses BLEU",
     "sentences/s",
 )
 MISSING = "-"
@@ -48,7 +47,7 @@ class RunFigures:
         config: of the run.
         parameters: of the model, in millions. minutes: of training; total: with all runs that it
             needed.
-        dev_bleu, bleu, chrf, moses_bleu: of the last evaluations on the dev and the test split.
+        dev_bleu, bleu, chrf: of the last evaluations on the dev and the test split.
         speed: sentences translated per second.
     """
 
@@ -59,14 +58,13 @@ class RunFigures:
     dev_bleu: float | None
     bleu: float | None
     chrf: float | None
-    moses_bleu: float | None
     speed: float | None
 
 
 def measure(folder: Path) -> RunFigures:
     """Raises: CheckpointError if there is no run, DataError if a run that it needed is missing."""
     config = load_run_config(find_run(folder))
-    keys = ["scores", "tokenized_scores"]
+    keys = ["scores"]
     if config.tokenizer.lowercase:
         keys.append("lowercase_scores")  # in place of the scores with the same names
     dev, test = (_last_evaluation(folder, split, keys) for split in ("dev", "test"))
@@ -81,7 +79,6 @@ def measure(folder: Path) -> RunFigures:
         dev.get("BLEU"),
         test.get("BLEU"),
         test.get("chrF"),
-        test.get("Moses BLEU"),
         test["sentences"] / seconds if seconds else None,
     )
 
@@ -166,7 +163,7 @@ def _cells(group: Sequence[RunFigures]) -> list[str]:
     ]
     scores = [
         _mean_and_deviation([getattr(run, name) for run in group])
-        for name in ("dev_bleu", "bleu", "chrf", "moses_bleu")
+        for name in ("dev_bleu", "bleu", "chrf")
     ]
     speeds = [run.speed for run in group if run.speed is not None]
     speed = f"{statistics.mean(speeds):,.0f}" if speeds else MISSING

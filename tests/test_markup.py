@@ -127,8 +127,6 @@ def test_the_report_page(nmt: Run, run: Path, check: Callable[[str], Page], tmp_
         ref,
         "--compare",
         other,
-        "--moses",
-        "de",
         "--report",
         tmp_path / "report",
     ]

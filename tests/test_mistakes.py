@@ -569,7 +569,6 @@ def test_run(nmt: Run, project: None, edit: Edit, words: tuple[str, ...], text: 
 @pytest.mark.parametrize(
     ("extra", "library", "words"),
     [
-        ("analysis", "sacremoses", "analyze runs/toy --moses de"),
         ("serve", "uvicorn", "serve"),
         ("share", "huggingface_hub", "share pull me/toy"),
     ],

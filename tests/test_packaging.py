@@ -19,7 +19,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-EXTRAS = ("analysis", "documents", "formats", "hub", "serve", "tensorboard")
+EXTRAS = ("documents", "formats", "hub", "serve", "tensorboard")
 LINUX = {"sys_platform": "linux", "platform_machine": "x86_64", "os_name": "posix"}
 # Packages of builds of torch for GPUs. setuptools: torch needs it on some versions of Python only.
 OF_TORCH = re.compile(r"cuda-|nvidia-|triton$|torch$")
@@ -65,7 +65,7 @@ def needed(root: Path, *extras: str) -> set[str]:
 
 def test_the_constraints_name_every_package_that_the_tests_need(root: Path) -> None:
     found = needed(root, "dev", *EXTRAS)
-    assert {"torch", "sacremoses", "joblib", "pyarrow", "pytest", "pluggy"} <= found
+    assert {"torch", "pyarrow", "pytest", "pluggy"} <= found
     assert {name for name in found - constraints(root).keys() if not OF_TORCH.match(name)} == set()
 
 

@@ -276,7 +276,6 @@ def test_no_command_runs_code_from_data_nor_does_more_than_it_should(tmp_path: P
         ("", ["runs", "check", "runs/toy"]),
         ("", ["runs", "check", "more"]),
         ("write", ["share", "bundle", "runs/toy", "-o", "toy.nmt"]),
-        ("write", ["runs", "reproduce", "runs/toy"]),
         ("write", ["translate", "--run", "toy.nmt", "--attention", "x.html", SENTENCE]),
         # Takes the lock of a training, to see whether there is one.
         ("write", ["runs", "show", "runs/toy", "--card"]),

@@ -1,7 +1,7 @@
 """`nmt analyze`: what is behind the scores of a run, an ensemble or a file of translations."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +31,7 @@ from nmt.commands.options import (
     to_json,
 )
 from nmt.config.load import decoding_overrides
-from nmt.errors import DataError, NmtError
+from nmt.errors import NmtError
 from nmt.evaluation.results import Evaluation
 from nmt.extras.analysis.attention import (
     alignment_error,
@@ -45,10 +45,7 @@ from nmt.extras.analysis.html import write_report
 from nmt.extras.analysis.leaks import training_overlap
 from nmt.extras.analysis.results import Analysis, Translated
 from nmt.extras.analysis.sentences import extremes, groups, leaks, wrong_outputs
-from nmt.plugins import import_object
 from nmt.run.evaluated import open_system
-
-MOSES = "nmt.extras.analysis.moses"  # imported on use: its library is optional
 
 # Each part finds a section of the analysis, or nothing; the order is that of the text and the page.
 PARTS = leaks, comparison, alignment_error
@@ -62,14 +59,12 @@ class Wanted:
     Attributes:
         details: show all parts. other: a run or a file of translations to compare with.
         alignments: a file of reference alignments.
-        moses: the target language, for BLEU in the words of Moses.
         report: the folder of the page.
     """
 
     details: bool
     other: Path | None
     alignments: Path | None
-    moses: str | None
     report: Path | None
 
 
@@ -111,17 +106,6 @@ def command(
             metavar="FILE",
         ),
     ] = None,
-    moses: Annotated[
-        str | None,
-        typer.Option(
-            "--moses",
-            help=(
-                "Add BLEU of lower-cased text in the words of the Moses tokenizer, for the target "
-                "language LANG (en, de ...)."
-            ),
-            metavar="LANG",
-        ),
-    ] = None,
     report: Annotated[
         Path | None,
         typer.Option(
@@ -157,9 +141,7 @@ def command(
             ),
         }
     )
-    if moses is not None:
-        import_object(f"{MOSES}:check_language")(moses)
-    wanted = Wanted(details, compare or not_worse_than, alignments, moses, report)
+    wanted = Wanted(details, compare or not_worse_than, alignments, report)
     analyze = _analyze_run if hypotheses is None else _analyze_file
     analysis = analyze(request, wanted)
     print(to_json(analysis.to_dict()) if as_json else analysis.to_text(details=details))
@@ -185,12 +167,6 @@ def _analyze_file(request: Request, wanted: Wanted) -> Analysis:
 def _analyze_run(request: Request, wanted: Wanted) -> Analysis:
     """A run. All that can fail early comes before its translations."""
     with open_system(request.runs, device=request.device, overrides=request.overrides) as system:
-        tgt_language = system.config.data.tgt_language
-        if wanted.moses not in (None, tgt_language):
-            raise DataError(
-                f"{system.names[0]} translates {system.config.data.direction}: use --moses "
-                f"{tgt_language}"
-            )
         text = read_text(system, request)
         sources = text.sources or []
         alignments = (
@@ -211,7 +187,7 @@ def _analyze_run(request: Request, wanted: Wanted) -> Analysis:
             training_overlap(text, system, request.data),
             other,
             alignments,
-            tgt_language,
+            system.config.data.tgt_language,
         )
         analysis = _analyze(evaluation, translated, wanted, system.folders)
         results, keys = analysis.to_dict(), (*HISTORY_KEYS, "comparison")
@@ -225,14 +201,7 @@ def _analyze(
     wanted: Wanted,
     folders: Sequence[Path] = (),
 ) -> Analysis:
-    """What the parts find beyond the scores, with Moses BLEU and the page if requested. `folders`:
-    of the runs.
-    """
-    if wanted.moses is not None:
-        moses = import_object(f"{MOSES}:score_moses")(
-            evaluation.outputs, translated.references, wanted.moses
-        )
-        evaluation = replace(evaluation, tokenized_scores=[moses])
+    """What the parts find beyond the scores, with the page if requested. `folders`: of the runs."""
     with_details = translated.translator is not None and bool(
         wanted.details or wanted.report or wanted.alignments
     )

@@ -1,4 +1,4 @@
-"""Look at runs: what they are, whether their files are whole, whether they can be repeated."""
+"""Look at runs: what they are, and whether their files are whole."""
 
 from nmt.plugins import Command, Extra
 
@@ -26,15 +26,10 @@ COMMANDS = {
         "--least-confidence.",
         "nmt.extras.runs.after_training:calibrate_command",
     ),
-    "reproduce": (
-        "Train a finished run again and compare the weights. Exit status 1 if they differ. Repeat "
-        "it to continue.",
-        "nmt.extras.runs.after_training:reproduce_command",
-    ),
 }
 EXTRA = Extra(
     commands={
-        "runs": Command("Results", "Show, list, check, average, calibrate and reproduce runs.", ""),
+        "runs": Command("Results", "Show, list, check, average and calibrate runs.", ""),
         **{f"runs {name}": Command("Commands", *row) for name, row in COMMANDS.items()},
     }
 )

@@ -69,16 +69,6 @@ def test_other_directions_are_refused(nmt: Run, run: Path, tmp_path: Path) -> No
     nmt.refuses(error, "analyze", run, "--compare", other)
 
 
-def test_bleu_in_the_words_of_moses(nmt: Run, run: Path) -> None:
-    value = read(nmt("analyze", run, "--moses", "de", "--json"))
-    (moses,) = value["tokenized_scores"]
-    assert moses["metric"] == "Moses BLEU"
-    assert "Moses tokenizer de" in moses["signature"]
-    assert moses["interval"][0] <= moses["score"] <= moses["interval"][1]
-    text = f"nmt: {run} translates en-de: use --moses de\n"
-    nmt.refuses(text, "analyze", run, "--moses", "en")
-
-
 def test_details(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
     sources, references = (
         read_sentences(folder / "prepared", "test", side) for side in ("src", "tgt")

@@ -153,7 +153,7 @@ def report(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     run = shutil.copytree(folder / "run", work / "run")
     outputs = work / "other.txt"
     outputs.write_text("Der Hund sieht <b>den</b> Baum.\n" * 40, encoding="utf-8")
-    command([run], report=work, compare=outputs, moses="de")
+    command([run], report=work, compare=outputs)
     return (work / "index.html").read_text(encoding="utf-8")
 
 
@@ -162,7 +162,7 @@ def test_a_report_has_all_sections_and_loads_nothing(report: str) -> None:
     assert [link[:22] for link in read.links] == ["data:image/png;base64,"]  # the curves
     assert re.findall(r"https?:|url\(|@import|fetch\(", report) == []
     headings = re.findall(r"<h2>(.*?)</h2>", report)
-    shown = {"Scores", "Tokenized score", "Comparison", "Training of run", "By source length"}
+    shown = {"Scores", "Comparison", "Training of run", "By source length"}
     assert shown | {"Attention", "Origin of these results"} <= {*headings}
     assert len(headings) == len(set(headings))
     assert read.tags.count("figure") >= 6
