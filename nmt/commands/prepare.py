@@ -180,8 +180,10 @@ def _find_inputs(config: Config) -> tuple[dict[str, dict[str, list[Path]]], list
     for key, source in {**data.training_sources, "dev": data.dev, "test": data.test}.items():
         if source is None:
             continue
+        urls = [source.url] if isinstance(source.url, str) else source.url or []
+        is_hashed = source.sha256 is not None
         paths = source.files or {
-            "": source.path or fetch(source.url or "", is_hashed=source.sha256 is not None)
+            "": source.path or [fetch(url, is_hashed=is_hashed) for url in urls]
         }
         inside = FORMATS[source.format].trait("folder") or ""
         files[key] = {

@@ -144,7 +144,7 @@ def _source_rules(key: str, source: SourceConfig, languages: set[str]) -> Iterat
     yield source.path is None and source.url is None, f"{key}.path", f"must be given (or {key}.url)"
     yield source.path == [], f"{key}.path", "the list names no file"
     yield (
-        isinstance(source.path, list) and source.sha256 is not None,
+        isinstance(source.path or source.url, list) and source.sha256 is not None,
         f"{key}.sha256, {key}.path",
         "one hash cannot check several files; remove sha256",
     )

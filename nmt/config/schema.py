@@ -70,7 +70,9 @@ class SourceConfig(Section):
         description="file to read, plain or .gz, .bz2, .xz, .zst, .zip; or a pattern (parts/*.gz), "
         "or a list of both; prepared: the folder",
     )
-    url: str | None = Field(None, description="download the file from here if `path` is not given")
+    url: str | list[str] | None = Field(
+        None, description="download the file, or files, from here if `path` is not given"
+    )
     sha256: str | None = Field(
         None, description="expected SHA-256 of the file; an error if it differs"
     )

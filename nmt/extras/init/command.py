@@ -22,6 +22,7 @@ from nmt.evaluation.scores import choose_tokenizer
 from nmt.extras.init.inspection import PairFiles, inspect
 from nmt.extras.init.measurement import Measures, measure
 from nmt.extras.init.proposal import load_run_to_fine_tune, propose, propose_specialist
+from nmt.extras.init.tatoeba import expected, source_of
 from nmt.files import explain_write_errors, write_text
 from nmt.report.table import label_rows
 
@@ -58,7 +59,8 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Write a project; no file is replaced. Without data, it has the sample that comes with nmt.
+    """Write a project; no file is replaced. Without data, `nmt prepare` downloads the pairs of the
+    direction; without direction, too, it has the sample that comes with nmt.
 
     Raises:
         ConfigError: there are more than two files, or the direction is not one.
@@ -74,8 +76,10 @@ def command(
         raise DataError(f"{folder}: is a file; name a folder")
     if data:
         found, contents = _start_with_data(folder, data, wanted, run)
+    elif wanted:
+        found, contents = _start_with_web(folder, wanted)
     else:
-        found, contents = _start_with_sample(wanted)
+        found, contents = _start_with_sample()
     for path in map(folder.joinpath, contents):
         if path.exists():
             raise DataError(f"{path}: exists already, nothing was changed; name another folder")
@@ -104,18 +108,10 @@ def _parse_direction(direction: str) -> Languages:
     return match[1], match[2]
 
 
-def _start_with_sample(wanted: Languages | None) -> tuple[dict[str, str], dict[str, str]]:
+def _start_with_sample() -> tuple[dict[str, str], dict[str, str]]:
     """Facts for the user by label, and the content of each file."""
     text = shipped_file("sample.yaml").read_text(encoding="utf-8")
     text = text.replace("data/sample/sample.tsv", "sample.tsv")
-    if wanted is not None:
-        direction = "-".join(wanted)
-        if {*wanted} != {"en", "de"}:
-            raise ConfigError(
-                f"--direction {direction}: the sample has English and German; name your own pairs "
-                "with --data"
-            )
-        text = text.replace("direction: en-de", f"direction: {direction}")
     pairs = shipped_file("sample.tsv").read_text(encoding="utf-8")
     found = (
         f"the sample that comes with nmt: {len(pairs.splitlines()):,} English-German pairs, a "
@@ -123,6 +119,22 @@ def _start_with_sample(wanted: Languages | None) -> tuple[dict[str, str], dict[s
     )
     name = parse(text, "sample.yaml")["name"]
     return {"data": found}, {f"{name}.yaml": comment(text), "sample.tsv": pairs}
+
+
+def _start_with_web(folder: Path, languages: Languages) -> tuple[dict[str, str], dict[str, str]]:
+    """As `_start_with_sample`, for pairs that `nmt prepare` downloads."""
+    source, name = source_of(languages), _project_name(folder)
+    found = expected(name, languages)
+    values = propose(name, "-".join(languages), source, found)
+    config = config_from_dict(values)
+    urls = source["url"] if isinstance(source["url"], list) else [source["url"]]
+    facts = {
+        "data": f"{urls[0]}, which `nmt prepare` downloads",
+        "license": "CC BY 2.0 FR, of the contributors of tatoeba.org",
+        "pairs": f"sizes are for {found.count}; `nmt prepare` says how many there are",
+        "direction": config.data.direction,
+    }
+    return {**facts, **_proposals(config)}, {f"{name}.yaml": _text(values, found.count)}
 
 
 def _start_with_data(
@@ -141,7 +153,7 @@ def _start_with_data(
     source = files.source(languages, partial(_seen_from, folder))
     direction = wanted or languages
     found = measure(SourceConfig(**source), files.by_language(languages), direction)
-    name = re.sub(r"[^\w.-]+", "-", folder.resolve().name).lstrip(".-") or "project"
+    name = _project_name(folder)
     general = None
     if run is None or parent is None:
         values, purpose = propose(name, "-".join(direction), source, found), ""
@@ -150,18 +162,27 @@ def _start_with_data(
             general = Path(_seen_from(folder, parent.prepared_folder))
         values = propose_specialist(name, source, found, _seen_from(folder, run), parent, general)
         purpose = f", to fine-tune {run}"
-    text = (
-        f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
-        f"# Written by `nmt init` for {found.count}{purpose}. Every value is a proposal; "
-        f"{SCHEMA_FILE} lists all keys.\n{comment(to_yaml(values))}"
-    )
-    facts = _facts(files, languages, found, config_from_dict(values), is_guess=wanted is None)
+    config = config_from_dict(values)
+    facts = _facts(files, languages, found, config, is_guess=wanted is None) | _proposals(config)
     if parent is not None and general is None:
         facts["general"] = (
             f"none: {parent.prepared_folder}, the data of the run, is not there; prepare it again "
             "to train with its pairs beside yours"
         )
-    return facts, {f"{name}.yaml": text}
+    return facts, {f"{name}.yaml": _text(values, f"{found.count}{purpose}")}
+
+
+def _project_name(folder: Path) -> str:
+    return re.sub(r"[^\w.-]+", "-", folder.resolve().name).lstrip(".-") or "project"
+
+
+def _text(values: dict[str, Any], purpose: str) -> str:
+    """The file of a configuration."""
+    return (
+        f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
+        f"# Written by `nmt init` for {purpose}. Every value is a proposal; "
+        f"{SCHEMA_FILE} lists all keys.\n{comment(to_yaml(values))}"
+    )
 
 
 def _seen_from(folder: Path, path: Path) -> str:
@@ -173,7 +194,7 @@ def _seen_from(folder: Path, path: Path) -> str:
 def _facts(
     files: PairFiles, languages: Languages, found: Measures, config: Config, *, is_guess: bool
 ) -> dict[str, str]:
-    """What the data looks like, and what the configuration proposes for it."""
+    """What the data looks like."""
     facts = {"data": f"{' and '.join(map(str, files.paths))}: {found.count}, {files.layout}"}
     n_dropped = sum(found.dropped.values())
     if n_dropped:
@@ -190,6 +211,11 @@ def _facts(
     alike = [code for code, like in SAME_WORDS.items() if like in languages]
     others = f", which may also be {choices(alike)}" if alike else ""
     doubt = f" (guessed from the texts{others}; if it is wrong, use --direction)" if guess else ""
+    return {**facts, "direction": f"{config.data.direction}{doubt}"}
+
+
+def _proposals(config: Config) -> dict[str, str]:
+    """What the configuration proposes."""
     model, training, split = config.model, config.training, config.data.split
     like = config.vocabulary.like
     size = f"{config.tokenizer.size:,} subwords per language" if like is None else f"of {like}"
@@ -197,11 +223,9 @@ def _facts(
     beside = (
         "" if general is None else f"; {general.share:.0%} of the training pairs are of the run"
     )
-    remark = choose_tokenizer(languages[1], [])[1]
+    remark = choose_tokenizer(config.data.tgt_language, [])[1]
     return {
-        **facts,
         **({"BLEU": remark} if remark else {}),
-        "direction": f"{config.data.direction}{doubt}",
         "split": f"{split.dev:,} pairs for dev, {split.test:,} for test, the others for training"
         + beside,
         "tokenizer": f"{config.tokenizer.kind}, {size}",

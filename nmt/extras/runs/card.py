@@ -164,8 +164,8 @@ def _data(data: Mapping[str, Any]) -> str:
         f"- {_file_name(file['path'])}: {file['bytes']:,} bytes, SHA-256 `{file['sha256']}`"
         for file in data["inputs"]
     ]
-    if data["url"]:
-        rows.append(f"- from <{data['url']}>")
+    urls = [data["url"]] if isinstance(data["url"], str) else data["url"] or ()
+    rows += [f"- from <{url}>" for url in urls]
     pairs = ", ".join(f"{count:,} for {name}" for name, count in data["pairs"].items())
     augmented = ""
     if [*data["origins"]] != [ORIGINAL]:

@@ -222,11 +222,10 @@ def _data_facts(folder: Path, config: Config, manifest: Mapping[str, Any]) -> di
         check_same_data(folder, config.prepared_folder)
     except NmtError as error:  # what trained the run may have moved
         problem = str(error)
-    url = config.data.source.url
     return {
         "prepared": str(config.prepared_folder),
         "problem": problem,
-        "url": None if url is None else str(url),
+        "url": config.data.source.url,
         "content": manifest["content"],
         "nmt_version": manifest["nmt_version"],
         "pairs": {name: split["pairs"] for name, split in manifest["splits"].items()},

@@ -54,8 +54,6 @@ def test_the_sample(nmt: Run, here: Path, root: Path, monkeypatch: pytest.Monkey
     assert config.model == original.model
     monkeypatch.chdir("first")
     assert prepared_pairs(Path("sample.yaml"), "data.max_pairs=900") == 900
-    assert nmt("init", "reverse", "--direction", "de-en").status == 0
-    assert load_config(Path("reverse/sample.yaml")).data.direction == "de-en"
 
 
 def test_a_table(nmt: Run, here: Path) -> None:
@@ -198,10 +196,6 @@ def test_nothing_is_replaced(nmt: Run, here: Path) -> None:
         (
             ["--direction", "german"],
             "--direction german: must be two language codes, for example en-de or en-fr",
-        ),
-        (
-            ["--direction", "en-fr"],
-            "the sample has English and German; name your own pairs with --data",
         ),
         (["--data", "none.tsv"], "none.tsv: no such file"),
         (["--data", "a.mo"], "a.mo: is a compiled catalog; name the .po file that it was made"),
