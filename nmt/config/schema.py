@@ -495,8 +495,11 @@ class TrainingConfig(Section):
     teacher_forcing: TeacherForcingConfig = Field(
         TeacherForcingConfig(), description="when to feed the decoder the reference in training"
     )
-    validate_every: int | None = Field(
-        None, ge=1, description="steps between validations; default: once per epoch"
+    validate_every: int | float | None = Field(
+        None,
+        gt=0,
+        description="steps between validations, or below 1 their part of the training; default: "
+        "once per epoch",
     )
     validation_pairs: int = Field(
         2000,

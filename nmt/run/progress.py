@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from nmt.data.batches import Batch
 
 
+ROUNDING = 1e-9  # 0.6 / 0.2 is a little less than 3
+
+
 @dataclass(frozen=True)
 class Update:
     """An update to make.
@@ -49,10 +52,18 @@ class Update:
             return self.epoch, self.part, self.batch + 1
         return (self.epoch + 1, 0, 0) if self.ends_epoch else (self.epoch, self.part + 1, 0)
 
-    def is_validated(self, config: TrainingConfig) -> bool:
-        """Whether a validation is due after it."""
+    def is_validated(self, config: TrainingConfig, before: float, after: float) -> bool:
+        """Whether a validation is due after it.
+
+        Args:
+            before, after: the finished part of the training, as `Progress.fraction` gives it.
+        """
         every = config.validate_every
-        return self.ends_epoch if every is None else self.step % every == 0
+        if every is None:
+            return self.ends_epoch
+        if every < 1:
+            return int(after / every + ROUNDING) > int(before / every + ROUNDING)
+        return self.step % every == 0
 
 
 @dataclass(frozen=True)

@@ -351,6 +351,24 @@ def test_checkpoints_are_also_saved_by_the_clock() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("limit", "every", "validated"),
+    [
+        ({"max_steps": 10}, 0.2, [2, 4, 6, 8, 10]),
+        ({"max_steps": 10}, 0.5, [5, 10]),
+        ({"max_steps": 7}, 0.3, [3, 5, 7]),  # after 0.43, 0.71, and at the end
+        ({"max_minutes": 1}, 0.25, [8, 12, 18, 24]),  # each validation foresees the next one
+    ],
+)
+def test_validations_after_parts_of_the_training(
+    limit: dict[str, int], every: float, validated: list[int]
+) -> None:
+    config = make_config(training={"epochs": 99, **limit, "validate_every": every})
+    record = Clocked(2)
+    fit(make_training(config), record, never)
+    assert [progress.step for progress, rank in record.saved if rank] == validated
+
+
 @pytest.mark.parametrize("schedule", ["linear", "cosine"])
 def test_a_rate_that_lasts_for_the_training_ends_with_max_minutes(schedule: str) -> None:
     """A resumed training continues from the recorded seconds."""

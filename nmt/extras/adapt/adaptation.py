@@ -229,7 +229,7 @@ def _configure(work: Work, general: Path) -> Config:
     n_steps = min(MAX_STEPS, values["training"]["max_steps"])
     values["training"] |= {
         "max_steps": n_steps,
-        "validate_every": n_steps // 2,
+        "validate_every": 0.5,
         "validation_pairs": MAX_VALIDATED,
         "final_pairs": 0,  # `_choose` does that, in another way
     }

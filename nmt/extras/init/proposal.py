@@ -85,7 +85,7 @@ def propose(name: str, direction: str, source: dict[str, Any], found: Measures) 
             },
             "weight_decay": 0.00001,
             "label_smoothing": 0.1,
-            "validate_every": steps // 5,
+            "validate_every": 0.2,
             "validation_pairs": min(1000, found.n_held_out),
             "precision": "auto",
         },
@@ -124,7 +124,7 @@ def propose_specialist(
     values = propose_fine_tuning(name, source, found, run, config, general, mix, passes)
     training = values["training"]
     steps = min(MAX_STEPS, training["max_steps"])
-    training |= {"max_steps": steps, "validate_every": steps // 5}
+    training |= {"max_steps": steps, "validate_every": 0.2}
     training["learning_rate"] |= {
         "peak": config.training.learning_rate.peak,
         "warmup_steps": min(200, steps // 4),
@@ -188,7 +188,7 @@ def propose_fine_tuning(
                 "warmup_steps": 50,
                 "steps": None,
             },
-            "validate_every": steps // 4,
+            "validate_every": 0.25,
             "validation_pairs": min(1000, found.n_held_out),
         },
     }
