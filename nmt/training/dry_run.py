@@ -65,7 +65,7 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
         else peak_memory()
     )
     memory = "" if peak is None else f"; peak memory about {peak / 1e6:,.0f} MB"
-    n_updates = _count_updates(config, n_batches, seconds / n_batches)
+    n_updates = count_updates(config, n_batches, seconds / n_batches)
     counts, total = parameters_by_part(trial.model)
     return "\n".join(
         [
@@ -77,8 +77,8 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
             *_draw_schedules(config, n_updates),
             f"{len(corpus):,} pairs, {n_batches:,} batches per epoch; the run folder would be "
             f"{folder or config.run_folder}",
-            f"an epoch takes about {_duration(seconds)} on this machine, all {n_updates:,} updates "
-            f"{_duration(n_updates * seconds / n_batches)}, without validation{memory}",
+            f"an epoch takes about {duration(seconds)} on this machine, all {n_updates:,} updates "
+            f"{duration(n_updates * seconds / n_batches)}, without validation{memory}",
         ]
     )
 
@@ -172,7 +172,7 @@ def _largest_batches(corpus: Corpus, plan: Sequence[NDArray[np.int64]]) -> list[
     return [plan[index] for index in sorted(largest)]
 
 
-def _count_updates(config: Config, n_batches: int, seconds: float) -> int:
+def count_updates(config: Config, n_batches: int, seconds: float) -> int:
     """The updates of the whole training, which take `seconds` each."""
     training = config.training
     limits = [training.epochs * n_batches]
@@ -199,7 +199,7 @@ def _draw_schedules(config: Config, last: int) -> list[str]:
     ]
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.1f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"

@@ -3,11 +3,14 @@
 import re
 import shutil
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from nmt.commands import prepare
 from nmt.commands import train as command_train
@@ -16,11 +19,13 @@ from nmt.config.parts import DeviceName
 from nmt.config.schema import Config, SourceConfig
 from nmt.data.manifest import MANIFEST, load_manifest
 from nmt.data.splitting import TooFewPairsError
+from nmt.data.training_corpus import load_training_corpus
 from nmt.device import set_up_device
 from nmt.errors import ConfigError, DataError, NmtError, TrainingError
 from nmt.extras.adapt.choice import (
     GENERAL,
     MEMORY,
+    N_HALVINGS,
     NothingGainedError,
     Scores,
     Sets,
@@ -62,6 +67,8 @@ from nmt.run.progress import Rank
 from nmt.run.weights import build_model, load_model, save_weights
 from nmt.training.calibrate import MAX_AFTER_TRAINING, calibrate
 from nmt.training.console import Console
+from nmt.training.dry_run import count_updates, duration, time_part
+from nmt.training.loop import Training
 from nmt.training.record import EndEvent, Event
 from nmt.training.start import first_weights
 
@@ -81,6 +88,7 @@ class Work:
 
     Attributes:
         memory, general, mix, max_loss, device, quiet: the options of the command.
+        overrides: `key=value`, of the configuration.
         base: the run to start from. output: the run to write. unfinished: the folder of the
             training.
         is_begun: whether an earlier call was interrupted.
@@ -91,6 +99,7 @@ class Work:
     general: Path | None
     mix: float
     max_loss: float
+    overrides: Sequence[str]
     device: DeviceName
     quiet: bool
     base: Path
@@ -111,6 +120,7 @@ def adapt(
     general: Path | None,
     mix: float,
     max_loss: float,
+    overrides: Sequence[str],
     device: DeviceName,
     *,
     quiet: bool,
@@ -140,6 +150,7 @@ def adapt(
             general,
             mix,
             max_loss,
+            overrides,
             device,
             quiet,
             base,
@@ -152,8 +163,9 @@ def adapt(
         try:
             prepared = _general_pairs(work)
             config = _prepare(_configure(work, prepared), work)
+            before = _measure_base(config, prepared, work)
             _train(config, work)
-            _choose(config, prepared, work)
+            _choose(config, prepared, before, work)
         except (ConfigError, DataError) as error:
             # What an interrupted call has left is not lost by a wrong option of this one.
             if not work.is_begun or isinstance(error, NothingGainedError):
@@ -233,7 +245,7 @@ def _configure(work: Work, general: Path) -> Config:
         "validation_pairs": MAX_VALIDATED,
         "final_pairs": 0,  # `_choose` does that, in another way
     }
-    return config_from_dict(values)
+    return load_config(config_from_dict(values), work.overrides)
 
 
 def _prepare(config: Config, work: Work) -> Config:
@@ -281,13 +293,48 @@ def _with_split(config: Config, size: int) -> Config:
     return load_config(config, [f"data.split.{name}={n}" for name, n in sizes.items()])
 
 
+def _measure_base(config: Config, general: Path, work: Work) -> Scores:
+    """The scores of the base on dev. Says how long all that follows takes."""
+    device = set_up_device(work.device)
+    if config.training.threads:
+        torch.set_num_threads(config.training.threads)
+    dev, test = (Sets.read(_folders(general, config), split, config) for split in ("dev", "test"))
+    model = load_model(work.base, find_checkpoint(work.base)).to(device).eval()
+    start_time = time.perf_counter()
+    outputs = dev.translate(model, work.base)
+    choice = time.perf_counter() - start_time
+    choice *= N_HALVINGS + 1 + 2 * test.n_sentences / dev.n_sentences
+    scores = dev.bleu(outputs)
+    if work.quiet:
+        return scores
+    work.say(f"dev BLEU of {work.base}: {_listing(scores)}")
+    corpus = load_training_corpus(config)
+    fresh = build_model(config.prepared_folder, config).to(device)
+    n_batches, seconds = time_part(Training.of(fresh, corpus, config))
+    each = seconds / n_batches
+    n_updates = count_updates(config, n_batches, each)
+    work.say(
+        f"about {duration(n_updates * each)} for {n_updates:,} updates, then at most "
+        f"{duration(choice)} to choose the weights"
+    )
+    return scores
+
+
+def _folders(general: Path, config: Config) -> dict[str, Path]:
+    """The prepared folder of each set."""
+    return {GENERAL: general, MEMORY: config.prepared_folder}
+
+
 def _train(config: Config, work: Work) -> None:
     """Train, or continue. Raises: TrainingError: interrupted."""
     with Console(config, quiet=work.quiet) as console:
 
         def listen(event: Event) -> None:
             """What `nmt train` shows, but not which commands come next."""
-            if not (isinstance(event, EndEvent) or getattr(event, "is_warning", False)):
+            if isinstance(event, EndEvent):
+                seconds = event.progress.seconds
+                work.say(f"trained for {event.progress.step} updates, {duration(seconds)}")
+            elif not getattr(event, "is_warning", False):
                 console(event)
 
         try:
@@ -305,8 +352,11 @@ def _train(config: Config, work: Work) -> None:
             ) from None
 
 
-def _choose(config: Config, general: Path, work: Work) -> None:
+def _choose(config: Config, general: Path, base_scores: Scores, work: Work) -> None:
     """Choose a share of the way from the base to the trained weights, and write the run.
+
+    Args:
+        base_scores: on dev.
 
     Raises:
         NothingGainedError: there is none.
@@ -320,10 +370,7 @@ def _choose(config: Config, general: Path, work: Work) -> None:
     start = build_model(work.unfinished, config)
     first_weights(start, config)
     start = start.to(device)
-    folders = {GENERAL: general, MEMORY: config.prepared_folder}
-    dev, test = (Sets.read(folders, split, config) for split in ("dev", "test"))
-    base_scores = dev.bleu(dev.translate(before, base))
-    work.say(f"dev BLEU of {base}: {_listing(base_scores)}")
+    dev, test = (Sets.read(_folders(general, config), split, config) for split in ("dev", "test"))
 
     def measure_share(share: float) -> Scores:
         bleu = dev.bleu(dev.translate(between(start, after, share), work.unfinished))

@@ -93,6 +93,11 @@ class Sets:
             sets[name] = EvaluationSet(name, src, [tgt])
         return cls(sets, config)
 
+    @property
+    def n_sentences(self) -> int:
+        """Of all sets together."""
+        return sum(map(len, self.sets.values()))
+
     def translate(self, model: Seq2Seq, run: Path) -> Outputs:
         """The translations of a model with the vocabularies and tokenizers of a run."""
         translator = Translator(

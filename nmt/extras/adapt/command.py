@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from nmt.commands.options import DeviceOption, QuietOption
+from nmt.commands.options import DeviceOption, QuietOption, SetOption
 from nmt.errors import ConfigError
 
 
@@ -48,6 +48,20 @@ def command(
             metavar="BLEU",
         ),
     ] = 1.0,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            "--minutes",
+            min=0.01,
+            help="Train for so long, in place of 800 updates at most; the choice comes after it.",
+            metavar="N",
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option("--threads", min=1, help="CPU threads. Default: all cores.", metavar="N"),
+    ] = None,
+    set_: SetOption = None,
     device: DeviceOption = "auto",
     quiet: QuietOption = False,
 ) -> None:
@@ -63,4 +77,8 @@ def command(
         raise ConfigError(f"--mix {mix:g}: must be above 0 and below 1, for example 0.5")
     from nmt.extras.adapt.adaptation import adapt
 
-    adapt(run, memory, output, general, mix, max_loss, device, quiet=quiet)
+    overrides = [] if threads is None else [f"training.threads={threads}"]
+    if minutes is not None:
+        overrides += ["training.max_steps=null", f"training.max_minutes={minutes:g}"]
+    overrides += set_ or []
+    adapt(run, memory, output, general, mix, max_loss, overrides, device, quiet=quiet)
