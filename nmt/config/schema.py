@@ -87,6 +87,11 @@ class SourceConfig(Section):
     files: dict[str, Path | list[Path]] | None = Field(
         None, description="lines: the file of each language, or the files (a pattern, or a list)"
     )
+    accelerators: bool = Field(
+        False,
+        description="menus of programs: take the marks of accelerators off both sides (_File, "
+        "&File, 保存(_S)); po, xliff: always",
+    )
 
 
 class NamedSourceConfig(SourceConfig):

@@ -7,7 +7,7 @@ nmt/config/parts.py, or in an extra.
 import csv
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from glob import glob, has_magic
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -43,9 +43,11 @@ class PairSource(ABC):
 
     Attributes:
         unit: what a row is called in messages. first_line: the number of the first row.
+        has_accelerators: whether marks of accelerators are to leave the pairs.
     """
 
     path: Path
+    has_accelerators: bool = field(default=False, kw_only=True)
 
     unit = "line"
     first_line = 1
@@ -211,7 +213,8 @@ def open_source(config: SourceConfig, files: Files, languages: Languages) -> lis
     Raises:
         DataError: a file cannot be read, lacks a configured column, or has no partner.
     """
-    return list(FORMATS[config.format].load()(config, files, languages))
+    sources = FORMATS[config.format].load()(config, files, languages)
+    return [replace(source, has_accelerators=config.accelerators) for source in sources]
 
 
 def open_lines(config: SourceConfig, files: Files, languages: Languages) -> list[PairSource]:

@@ -41,6 +41,7 @@ from nmt.data.splitting import (
 from nmt.data.workers import Workers, chunked
 from nmt.errors import DataError, NmtWarning
 from nmt.lines import CONVERT
+from nmt.text.accelerators import without_accelerators
 from nmt.text.tokenizers import normalize_and_report
 
 CHUNK_ROWS = 4096  # rows per task of a worker
@@ -334,7 +335,7 @@ def _decode(source: PairSource, row: RawRow, line: int, tally: Tally, strict: bo
         tally.first_problem = tally.first_problem or problem
     else:
         tally.read -= pair is None
-        return pair
+        return without_accelerators(*pair) if pair and source.has_accelerators else pair
     if strict:
         remedy = CONVERT if reason == UNDECODABLE else f"fix the {source.unit}"
         raise DataError(f"{source.name}: {problem}; dev and test sets are used whole, so {remedy}")

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.config.schema import CleaningConfig
+from nmt.config.schema import CleaningConfig, SourceConfig
 from nmt.data import formats, reading
-from nmt.data.formats import TableSource
+from nmt.data.formats import TableSource, open_source
 from nmt.data.reading import Pairs, Tally, clean_rows, read_pairs
 from nmt.data.tables import Dialect
 from nmt.data.workers import Workers, start_workers
@@ -95,6 +95,19 @@ def test_pairs_are_cleaned_and_every_repair_is_counted(read: Reader) -> None:
         tokenizers.CONTROL_CHARACTERS: 1,
         tokenizers.UNICODE_NFC: 1,
     }
+
+
+@pytest.mark.parametrize("has_accelerators", [False, True])
+def test_accelerators_leave_the_pairs_of_a_source_that_has_them(
+    tmp_path: Path, workers: Workers, has_accelerators: bool
+) -> None:
+    path = plain(tmp_path / "table.tsv", "_Paint\t塗る(_P)\n".encode())
+    columns: dict[str, int | str] = {"en": 1, "ja": 2}
+    config = SourceConfig(format="tsv", columns=columns, accelerators=has_accelerators)
+    output = Pairs(tmp_path / "out.tsv")
+    read_pairs(open_source(config, {"": [path]}, ("en", "ja")), RULES, workers, output, bool)
+    expected = ("Paint", "塗る") if has_accelerators else ("_Paint", "塗る(_P)")
+    assert [*output.stream()] == [expected]
 
 
 @given(st.lists(st.binary(max_size=60), max_size=30))

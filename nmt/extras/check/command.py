@@ -119,4 +119,7 @@ def read(path: Path, format_: str | None) -> tuple[str, list[tuple[int, Marked, 
     with explain_read_errors(path):
         document = open_document(path.read_bytes(), str(path), format_, fill_all=True)
     parts = zip(document.lines, document.segments, strict=True)
-    return document.unit, [(line, each.text, each.target) for line, each in parts]
+    return document.unit, [
+        (line, each.text if each.labelled is None else Marked(each.labelled), each.target)
+        for line, each in parts
+    ]

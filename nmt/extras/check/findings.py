@@ -7,6 +7,7 @@ from itertools import accumulate
 from math import log
 from statistics import mean, median
 
+from nmt.text.accelerators import Words, find_accelerators, without_accelerators
 from nmt.texts.differences import differences, keeps_items
 from nmt.texts.glossary import Glossary, missing
 from nmt.texts.items import without_signs
@@ -29,7 +30,9 @@ _PROBLEMS = {
 
 @dataclass(frozen=True)
 class Text:
-    """A source and its translation. line: in the file of the translation."""
+    """A source and its translation, with marks of accelerators. line: in the file of the
+    translation.
+    """
 
     line: int
     source: Marked
@@ -38,8 +41,8 @@ class Text:
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong with a text. kind: that of an item, or empty, untranslated, term, length or
-    sentences.
+    """What is wrong with a text. kind: that of an item, or empty, untranslated, accelerator, term,
+    length or sentences.
     """
 
     text: Text
@@ -49,7 +52,10 @@ class Finding:
 
 def find_all(texts: Sequence[Text], glossary: Glossary | None = None) -> Iterator[Finding]:
     """All findings, in the order of the texts."""
-    plain = [(_plain(text.source), _plain(text.translation)) for text in texts]
+    words = Words("\n".join(f"{text.source.text}\n{text.translation.text}" for text in texts))
+    plain = [
+        without_accelerators(_plain(text.source), _plain(text.translation), words) for text in texts
+    ]
     ratios = [len(own) / len(src) for src, own in plain if own and len(src) >= MIN_CHARACTERS]
     usual = median(ratios) if ratios else 1.0
     ends = [own[-1] in END_MARKS for src, own in plain if own and src and src[-1] in END_MARKS]
@@ -62,9 +68,7 @@ def find_all(texts: Sequence[Text], glossary: Glossary | None = None) -> Iterato
             return
         if source.casefold().split() == own.casefold().split() and _has_prose(source):
             yield "untranslated", "is the same as the source"
-        for each in differences(text.source.written, text.translation.written):
-            name = f"the number {each.text}" if each.kind == "number" else each.text
-            yield each.kind, _PROBLEMS[each.problem].format(name)
+        yield from _differences(text.source.written, text.translation.written, words)
         bare = without_signs(Marked(source), ()).bare  # "{dog}" has no term
         for term in missing(glossary.terms_in(bare), own) if glossary is not None else ():
             yield "term", f"the term {term} is missing"
@@ -100,6 +104,19 @@ def first_difference(sources: Sequence[Marked], translations: Sequence[Marked]) 
 
     as_is, moved = sums(longer), sums(longer[len(longer) - len(shorter) :])
     return min(range(len(as_is)), key=lambda i: as_is[i] + moved[-1] - moved[i])
+
+
+def _differences(source: str, translation: str, words: Words) -> Iterator[tuple[str, str]]:
+    wanted, found = find_accelerators(source, translation, words)
+    if wanted and not found:
+        yield "accelerator", f"the mark {wanted[0].mark} of the accelerator is missing"
+    elif found and not wanted:
+        yield "accelerator", f"the mark {found[0].mark} of an accelerator is not in the source"
+    elif len(found) > len(wanted):
+        yield "accelerator", f"has {len(found)} marks of accelerators"
+    for each in differences(*without_accelerators(source, translation, words)):
+        name = f"the number {each.text}" if each.kind == "number" else each.text
+        yield each.kind, _PROBLEMS[each.problem].format(name)
 
 
 def _plain(text: Marked) -> str:

@@ -38,6 +38,7 @@ class Segment:
         write: from the translation to what stands in the file at this place.
         target: in a file with both languages, the translation that it has, or Marked(""); None in
             other files, where the translation takes the place of the text.
+        labelled: the text with the mark of its accelerator, in a file that may have some.
     """
 
     start: int
@@ -45,6 +46,7 @@ class Segment:
     text: Marked
     write: Callable[[Marked], str]
     target: Marked | None = None
+    labelled: str | None = None
 
 
 @dataclass(frozen=True)

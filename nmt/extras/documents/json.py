@@ -42,9 +42,7 @@ def find(text: str) -> Iterator[Segment | Skipped]:
             if is_text(value):
                 write = partial(_written, is_ascii=is_ascii, has_slashes=r"\/" in token[1])
                 name = ".".join(filter(None, [*path, key]))
-                yield message(
-                    *token.span(1), Marked(value), write, name=name, has_accelerators=False
-                )
+                yield message(*token.span(1), Marked(value), write, name=name)
 
 
 def _written(text: str, *, is_ascii: bool, has_slashes: bool) -> str:

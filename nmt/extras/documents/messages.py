@@ -4,6 +4,12 @@ import re
 from collections.abc import Callable, Mapping
 
 from nmt.extras.documents.document import Segment, Skipped
+from nmt.text.accelerators import (
+    Words,
+    split_accelerator,
+    with_accelerator,
+    without_accelerators,
+)
 from nmt.texts.marked import Marked
 from nmt.texts.patterns import FORMS
 
@@ -17,13 +23,6 @@ NO_TEXT = re.compile(
     [^A-Za-z]*)+|.*[\ud800-\udfff].*""",
     re.VERBOSE | re.DOTALL,
 )
-# The letter after it opens a menu: "_File", "E_xit", "&File"; not "user_id", "R&D", "&amp;".
-ACCELERATOR = re.compile(
-    r"""(?<![^\s(“-])(?:([_&])(?=[^\W_])|[A-Z][a-z]*([_&])(?=[a-z]))(?!\w*[;_=])""",
-    re.VERBOSE,
-)
-# The first letter of a text that stands in no tag and no placeholder.
-FIRST_LETTER = re.compile(r"<[^<>]*>|%\(?\w+|\{[^{}]*\}|&\w+;|([^\W\d_])")
 ESCAPED = re.compile(r"\\(?:u([\da-fA-F]{4})|\n[ \t\f]*|(.))")
 NAMES = dict(zip("fnrt", "\f\n\r\t", strict=True))
 # Vue, Symfony and Laravel write forms of plurals as "one file | {n} files". Each is translated by
@@ -34,15 +33,6 @@ SIDES = re.compile(r"\{[^{}]*\}|\|\||(\|)")
 def is_text(value: str) -> bool:
     """Whether a value has letters, and is for people."""
     return any(map(str.isalpha, value)) and not NO_TEXT.fullmatch(value.strip())
-
-
-def without_accelerator(text: str) -> tuple[str, str]:
-    """A text without the mark of its accelerator, and this mark, or ""."""
-    found = [*ACCELERATOR.finditer(text)]
-    mark = (found[0][1] or found[0][2]) if len(found) == 1 else ""
-    if mark and text.replace("&&", "").count(mark) != 1:
-        mark = ""
-    return (text.replace(mark, "", 1) if mark else text).replace("&&", "&"), mark
 
 
 def unescaped(raw: str, names: Mapping[str, str] = NAMES) -> str:
@@ -71,13 +61,14 @@ def message(
     escape: Callable[[str], str] = str,
     *,
     name: str = "",
-    has_accelerators: bool = True,
+    words: Words | None = None,
 ) -> Segment | Skipped:
     """The segment of a text without the white space around it and the mark of its accelerator.
 
     Args:
         write: from the whole text, with its markup, to what stands in the file.
         escape: for the characters of the text. name: of the message, for remarks.
+        words: of a file whose messages may have accelerators.
     """
     if HAS_FORMS.search(text.text):
         return Skipped(
@@ -87,18 +78,19 @@ def message(
         return Segment(start, end, text, lambda other: write(other.escaped(escape)), target)
     body = text.text.strip()
     lead, _, tail = text.text.partition(body) if body else (text.text, "", "")
-    source, letter = without_accelerator(body) if has_accelerators else (body, "")
+    source, accelerator = (body, "") if words is None else split_accelerator(body, words)
     sides = SIDES.sub(lambda found: "\n\n" if found[1] else found[0], source)
     has_sides = "\n" not in source and sides != source
 
     def written(translation: Marked) -> str:
         content = translation.written
-        if has_accelerators and "&&" in body:
-            content = content.replace("&", "&&")
+        if words is not None:  # a model may have learned to write marks
+            content = without_accelerators(body, content, words)[1]
+            content = content.replace("&", "&&") if "&&" in body else content
         content = content.replace("\n\n", "|") if has_sides else content
-        first = next((each for each in FIRST_LETTER.finditer(content) if each[1]), None)
-        if letter and first:
-            content = content[: first.start()] + letter + content[first.start() :]
+        if accelerator:
+            content = with_accelerator(content, accelerator)
         return write(escape(f"{lead}{content}{tail}"))
 
-    return Segment(start, end, Marked(sides if has_sides else source), written, target)
+    text = Marked(sides if has_sides else source)
+    return Segment(start, end, text, written, target, None if words is None else body)

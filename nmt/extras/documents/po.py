@@ -8,6 +8,7 @@ from functools import partial
 from nmt.errors import FormatError
 from nmt.extras.documents.document import Segment, Skipped, line_at
 from nmt.extras.documents.messages import escapes, message, unescaped
+from nmt.text.accelerators import Words
 from nmt.texts.marked import Marked
 
 QUOTED = r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"'
@@ -90,6 +91,7 @@ def find(text: str) -> Iterator[Segment | Skipped]:
     # The header of a template names no encoding: the first translation brings it.
     n_forms = 0
     charset = None
+    words = Words(text)
     for entry in entries(text):
         if not entry.source:
             number = NUMBER_OF_FORMS.search(entry.texts.get("msgstr", ""))
@@ -125,6 +127,7 @@ def find(text: str) -> Iterator[Segment | Skipped]:
                 Marked(entry.texts[source]),
                 write,
                 Marked(entry.texts[key]),
+                words=words,
             )
 
 

@@ -7,6 +7,7 @@ from functools import partial
 
 from nmt.extras.documents.document import Segment, Skipped
 from nmt.extras.documents.messages import NAMES, escapes, is_text, message, unescaped
+from nmt.text.accelerators import Words
 from nmt.texts.marked import Marked
 
 LINE = re.compile(
@@ -19,7 +20,7 @@ ESCAPES = escapes(NAMES)
 
 def find(text: str) -> Iterator[Segment | Skipped]:
     """The values."""
-    is_ascii = text.isascii()
+    is_ascii, words = text.isascii(), Words(text)
     for line in LINE.finditer(text):
         value = unescaped(line["value"] or "")
         if not is_text(value):
@@ -34,7 +35,7 @@ def find(text: str) -> Iterator[Segment | Skipped]:
         is_pattern = "''" in value or (re.search(r"\{\d", value) and "'" not in value)
         content = Marked(value.replace("''", "'") if is_pattern else value)
         write = partial(_written, is_ascii=is_ascii, is_pattern=bool(is_pattern))
-        yield message(*line.span("value"), content, write, name=line["key"])
+        yield message(*line.span("value"), content, write, name=line["key"], words=words)
 
 
 def _written(value: str, *, is_ascii: bool, is_pattern: bool) -> str:

@@ -8,6 +8,7 @@ from nmt.errors import FormatError
 from nmt.extras.documents.document import Segment, Skipped
 from nmt.extras.documents.markup import Kind, Tag, body_of, content_of, elements
 from nmt.extras.documents.messages import message
+from nmt.text.accelerators import Words
 from nmt.texts.marked import Marked
 
 UNITS = ("trans-unit", "segment")  # of version 1 and 2
@@ -19,6 +20,7 @@ STATE = re.compile(r"""\s(?:state|state-qualifier|subState)\s*=\s*(?:"[^"]*"|'[^
 
 def find(text: str) -> Iterator[Segment | Skipped]:
     """The sources of units; a target is marked as one to review."""
+    words = Words(text)
     for element in elements(text):
         if element.parent is None:
             if element.local != "xliff":
@@ -33,11 +35,11 @@ def find(text: str) -> Iterator[Segment | Skipped]:
             places = _marked_segments(children.get("target"))
             parts = _marked_segments(children.get("seg-source"))
             found = [
-                _segment(text, parts[number], places[number], children["target"])
+                _segment(text, words, parts[number], places[number], children["target"])
                 for number in parts
                 if number in places
             ]
-            for segment in found if places else [_unit(text, element, children)]:
+            for segment in found if places else [_unit(text, words, element, children)]:
                 if isinstance(segment, Skipped) or segment.text != Marked(""):
                     yield segment
             if places and len(found) < len(parts):
@@ -68,7 +70,7 @@ def _present(text: str, content: Marked, target: Tag, *stated: Tag) -> Marked:
     return present if has_words and not is_copy else Marked("")
 
 
-def _segment(text: str, source: Tag, place: Tag, target: Tag) -> Segment | Skipped:
+def _segment(text: str, words: Words, source: Tag, place: Tag, target: Tag) -> Segment | Skipped:
     """A divided segment, and its place in the target. Such a target keeps its state."""
     body, content = body_of(text, source), _content(text, source)
     before = f"<{place.name}{place.attributes.removesuffix('/').rstrip()}>"
@@ -79,10 +81,11 @@ def _segment(text: str, source: Tag, place: Tag, target: Tag) -> Segment | Skipp
         lambda translation: f"{before}{translation}</{place.name}>",
         _present(text, content, place, target),
         str if body[2] else escape,
+        words=words,
     )
 
 
-def _unit(text: str, unit: Tag, children: dict[str, Tag]) -> Segment | Skipped:
+def _unit(text: str, words: Words, unit: Tag, children: dict[str, Tag]) -> Segment | Skipped:
     source, target = children["source"], children.get("target")
     body, content = body_of(text, source), _content(text, source)
     present = Marked("") if target is None else _present(text, content, target, target, unit)
@@ -110,6 +113,7 @@ def _unit(text: str, unit: Tag, children: dict[str, Tag]) -> Segment | Skipped:
         lambda translation: f"{before}{translation}{after}",
         present,
         str if body[2] else escape,
+        words=words,
     )
 
 

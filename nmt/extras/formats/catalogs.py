@@ -12,10 +12,10 @@ from nmt.config.schema import SourceConfig
 from nmt.data.formats import Files, Languages, PairSource, RawRow
 from nmt.errors import DataError, FormatError
 from nmt.extras.documents.document import Content, Segment
-from nmt.extras.documents.messages import without_accelerator
 from nmt.extras.documents.po import entries
 from nmt.lines import ignore_progress, read_blocks
 from nmt.plugins import import_object
+from nmt.text.accelerators import Words, without_accelerators
 
 MAX_BYTES = 1 << 28  # of a file, which is read as a whole
 # The codes of the languages in XLIFF.
@@ -64,14 +64,15 @@ class CatalogSource(PairSource):
                 raise DataError(f"{self.path}: larger than {MAX_BYTES:,} bytes; divide it")
         part = FORMATS[self.format]
         text = Content.of_bytes(bytes(data), str(self.path), part).text
+        words = Words(text)
         try:
             if self.format == "po":
-                pairs = [*_po_pairs(text)]
+                pairs = [*_po_pairs(text, words)]
                 named = _code(NAME_CODE.search(self.path.as_posix()))
                 named = named if named in self.languages or not any(self.languages) else ""
                 return ("", _code(HEADER_CODE.search(text)) or named), pairs
             pairs = [
-                (each.text.text, each.target.text)
+                without_accelerators(each.labelled or each.text.text, each.target.text, words)
                 for each in import_object(part.trait("texts"))(text)
                 if isinstance(each, Segment) and each.target and each.target.text
                 if not TO_REVIEW.match(text, each.start)
@@ -87,17 +88,15 @@ def _code(found: re.Match[str] | None) -> str:
     return found[1].lower() if found else ""
 
 
-def _po_pairs(text: str) -> Iterator[tuple[str, str]]:
+def _po_pairs(text: str, words: Words) -> Iterator[tuple[str, str]]:
     for entry in entries(text):
         targets = [entry.texts[form] for form in entry.forms]
         if entry.source and all(targets) and not entry.is_fuzzy:
-            yield _plain(entry.source), _plain(targets[0])
-            if "msgid_plural" in entry.texts:
-                yield _plain(entry.texts["msgid_plural"]), _plain(targets[-1])
-
-
-def _plain(text: str) -> str:
-    return " ".join(without_accelerator(text)[0].split())
+            sources = entry.source, entry.texts.get("msgid_plural")
+            for src, tgt in zip(sources, (targets[0], targets[-1]), strict=True):
+                if src is not None:
+                    pair = without_accelerators(src, tgt, words)
+                    yield " ".join(pair[0].split()), " ".join(pair[1].split())
 
 
 def _open(kind: str, config: SourceConfig, files: Files, languages: Languages) -> list[PairSource]:

@@ -21,8 +21,10 @@ from nmt.extras.init.languages import guess_language, language_of_name
 from nmt.files import explain_read_errors
 from nmt.lines import MARKS, decode_lines, read_blocks, read_raw_lines
 from nmt.plugins import import_object
+from nmt.text.accelerators import split_accelerator
 
 MAX_SAMPLE = 4000  # rows, evenly spaced in the file
+MIN_MARKED, MARKED = 3, 0.02  # texts with accelerators: number and share, for those of a program
 TARGET_WORDS = {"target", "tgt", "translation"}
 HEADER_WORDS = TARGET_WORDS | {
     *("source", "src", "original", "text", "sentence", "sentence1", "sentence2")
@@ -65,13 +67,14 @@ class Column:
     Attributes:
         key: for `columns` of the configuration: a number, or a name in the header or the records.
         language: None if it is not clear. is_named: whether the file names it.
-        example: a short text.
+        example: a short text. has_accelerators: whether texts are often those of menus.
     """
 
     key: Key
     language: str | None
     is_named: bool
     example: str
+    has_accelerators: bool
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,9 @@ class PairFiles:
         if self.format not in ("lines", "tmx", "po", "xliff"):
             keys = (column.key for column in self.columns)
             source["columns"] = dict(zip(languages, keys, strict=True))
+        is_cleaned = self.format in ("po", "xliff")
+        if not is_cleaned and all(column.has_accelerators for column in self.columns):
+            source["accelerators"] = True
         return source
 
 
@@ -346,7 +352,9 @@ def _column(key: Key, name: str, texts: Sequence[str]) -> Column:
     example = next((text for text in texts[len(texts) // 2 :] if text), "")
     if len(example) > 30:
         example = f"{example[:27]}..."
-    return Column(key, language or guess_language(texts), language is not None, example)
+    n_marked = sum(split_accelerator(text)[1] != "" for text in texts)
+    is_marked = n_marked >= max(MIN_MARKED, MARKED * len(texts))
+    return Column(key, language or guess_language(texts), language is not None, example, is_marked)
 
 
 def _name_of_file(path: Path) -> str:

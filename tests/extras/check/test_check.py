@@ -87,6 +87,33 @@ def test_left_in_peace(source: str, translation: str) -> None:
     assert problems([*SOURCE, source], [*GOOD, translation]) == []
 
 
+@pytest.mark.parametrize(
+    ("source", "translation", "problem"),
+    [
+        ("_Paint", "Streichen", "the mark _ of the accelerator is missing"),
+        ("Paint", "S&treichen", "the mark & of an accelerator is not in the source"),
+        ("&Paint", "&Str&eichen", "has 2 marks of accelerators"),
+        ("_Paint", "塗る(_P) (_P)", "has 2 marks of accelerators"),
+        ("_Paint", "塗る(_P)", None),
+        ("The she_lf", "Das Re_gal", None),
+        ("The B&B of user_id", "Das B&B von user_id", None),
+    ],
+)
+def test_accelerators(source: str, translation: str, problem: str | None) -> None:
+    expected = [(1, "accelerator", problem)] if problem else []
+    assert problems([source], [translation]) == expected
+
+
+def test_accelerators_of_a_catalog(tmp_path: Path, nmt: Run) -> None:
+    catalog = write(tmp_path / "a.po", 'msgid "Show gri_d"', 'msgstr "Gitter zeigen"', "")
+    write(catalog, catalog.read_text("utf-8") + 'msgid "The _grid"\nmsgstr "Das _Gitter"\n')
+    result = nmt("check", catalog)
+    assert result.status == 1
+    assert (
+        result.out.splitlines()[0] == f"{catalog}, line 1: the mark _ of the accelerator is missing"
+    )
+
+
 def test_the_usual_length_is_that_of_the_file() -> None:
     sources = ["We saw the large house of the king by the river."] * 5
     assert problems(sources, ["我们看见河边国王的大房子。"] * 5) == []

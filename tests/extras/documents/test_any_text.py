@@ -167,6 +167,7 @@ def test_any_message_of_gettext(source: str, is_plural: bool) -> None:
         return
     result = polib.pofile(translated("x.po", catalog, texts("x.po", catalog)).decode())[0]
     written = result.msgstr_plural[0] if is_plural else result.msgstr
+    written = re.sub(r"\([_&]\w\)", "", written)  # of an accelerator
     assert written.replace("_", "").replace("&", "") == source.replace("_", "").replace("&", "")
     assert result.msgid == source
 

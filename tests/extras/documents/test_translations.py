@@ -199,6 +199,10 @@ def test_a_translation_is_written(
         ("_Open", "Open", "Öffnen", "_Öffnen"),
         ("E_xit", "Exit", "Beenden", "_Beenden"),
         ("Save &as...", "Save as...", "Speichern unter", "&Speichern unter"),
+        ("_Open...", "Open...", "開く...", "開く(_O)..."),
+        # A model may have learned marks.
+        ("_Open", "Open", "Ö_ffnen", "_Öffnen"),
+        ("Open", "Open", "開く(_O)", "開く"),
         ("_Delete %s", "Delete %s", "%s löschen", "%s _löschen"),
         ("Cut && paste", "Cut & paste", "Schneiden & kleben", "Schneiden && kleben"),
         ("See /Main_page", "See /Main_page", "Siehe /Main_page", "Siehe /Main_page"),

@@ -40,7 +40,7 @@ msgstr ""
 
 #: main.c:1
 msgid "_Open"
-msgstr "_Öffnen"
+msgstr "Ö_ffnen"
 
 #, fuzzy
 msgid "Save"
@@ -68,6 +68,7 @@ UNITS = """<xliff version="1.2"><file source-language="en-US" target-language="d
 <trans-unit id="1"><source>Open <g id="1">it</g> &amp; go</source>
 <target>Auf &amp; los</target></trans-unit>
 <trans-unit id="2"><source>Hi</source></trans-unit>
+<trans-unit id="5"><source>Show gri_d</source><target>_Gitter zeigen</target></trans-unit>
 <trans-unit id="3"><source>Yes</source><target/></trans-unit>
 <trans-unit id="4"><source>No</source>
   <target state="needs-review-translation">Nicht</target></trans-unit>
@@ -120,7 +121,7 @@ MESSAGES = [("Open", "Öffnen"), ("one file", "eine Datei"), ("%d files", "%d Da
             for encoding in ("utf-8", "utf-16")
         ),
         ("po", CATALOG.encode("latin-1"), MESSAGES),
-        ("xliff", UNITS.encode(), [("Open it & go", "Auf & los")]),
+        ("xliff", UNITS.encode(), [("Open it & go", "Auf & los"), ("Show grid", "Gitter zeigen")]),
     ],
 )
 @pytest.mark.parametrize("pack", [plain, *PACKERS])

@@ -85,6 +85,15 @@ def test_a_table_has_a_format_and_examples(tmp_path: Path, separator: str, name:
     assert (files.format, files.columns[0].example) == (name, "He was not there when I cam...")
 
 
+@pytest.mark.parametrize("share", [2, 100])
+def test_the_texts_of_a_program_have_accelerators(tmp_path: Path, share: int) -> None:
+    marks = ("" if number % share else "_" for number in range(len(PAIRS) * 9))
+    rows = [(mark + en, mark + de) for mark, (en, de) in zip(marks, PAIRS * 9, strict=True)]
+    (tmp_path / "a.tsv").write_bytes(table(rows))
+    files = inspect([tmp_path / "a.tsv"])
+    assert files.source(("en", "de")).get("accelerators", False) is (share == 2)
+
+
 def test_languages_of_two_files(tmp_path: Path) -> None:
     paths = [tmp_path / "a.txt", tmp_path / "b.txt"]
     for side, path in enumerate(paths):
