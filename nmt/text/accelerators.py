@@ -18,7 +18,7 @@ _ITEM = (
 _MARK = re.compile(
     rf"""\s?[(（]\s?(?P<bracketed>[_&])(?P<key>[^\W_])\s?[)）] | {_ITEM}
     | (?<!{_LETTER})(?<![_&\\@%$\#{{<=~])(?<!--)
-      (?P<word>{_LETTER}*+(?:[_&]{_LETTER}++)+)(?![_&=@\\(])""",
+      (?P<word>{_LETTER}*+(?:(?!&\w{{1,9}};)[_&]{_LETTER}++)+)(?![_&=@\\(])""",
     re.VERBOSE,
 )
 _WORD = re.compile(rf"{_LETTER}+(?:[_&]{_LETTER}+)*")
@@ -86,11 +86,7 @@ def without_accelerators(src: str, tgt: str, words: Words | None = None) -> tupl
     """The texts of a pair without the marks. A letter in brackets stays if both have it there."""
     found = find_accelerators(src, tgt, words)
     is_whole = not all(any(each.end for each in side) for side in found)
-    src, tgt = (
-        _without(text, side, is_whole=is_whole)
-        for text, side in zip((src, tgt), found, strict=True)
-    )
-    return src, tgt
+    return _without(src, found[0], is_whole=is_whole), _without(tgt, found[1], is_whole=is_whole)
 
 
 def find_accelerators(
@@ -151,7 +147,7 @@ def _inside(text: str, word: str, start: int, words: Words | None) -> Iterator[A
     for match in re.finditer("[_&]", word):
         head, mark, tail = word[: match.start()], match[0], word[match.end() :]
         is_clear = len(parts) == 2 and not is_path
-        if head and word.isascii():
+        if head and (word.isascii() or word.isupper()):
             is_known = words is not None and (head + tail).lower() in words.known
             # Costa_Rica, KP_Tab; R&D; g_io_channel
             is_name = tail[0].isupper() and (head[-1].islower() or tail[1:2].islower())

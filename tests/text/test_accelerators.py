@@ -44,6 +44,8 @@ MENU = "_Cut _Paste _Undo _Redo _Quit the window"
         ("%(box_name)s {_box}", ("%(box_name)s {_box}", "")),
         ("a=1&b=2 /A_box ~_box --a_box", ("a=1&b=2 /A_box ~_box --a_box", "")),
         ("http://example.org/?Box&lid", ("http://example.org/?Box&lid", "")),
+        ("säule&lt;", ("säule&lt;", "")),
+        ("ИМЯ_ФАЙЛА", ("ИМЯ_ФАЙЛА", "")),
         ("<b id='_x'>bold</b>", ("<b id='_x'>bold</b>", "")),
         ("_one and _two", ("_one and _two", "")),
         ("_ alone", ("_ alone", "")),
