@@ -24,7 +24,7 @@ _MARK = re.compile(
 _WORD = re.compile(rf"{_LETTER}+(?:[_&]{_LETTER}+)*")
 _AT_START = re.compile(r"(?<![^\s\"'>=])([_&])(?:amp;)?(?=[^\W_])")  # in the raw text of a file
 _PLACE = re.compile(
-    rf"""{_ITEM} | %(?:\d+\$)?[\w.\#+-]+ | [$@:]\w+
+    rf"""{_ITEM} | %(?:\d+\$)?[-+\#\d.]*[hjlqtz]*[A-Za-z] | [$@:]\w+
     | (?<![_&])(?<!{_LETTER})(?P<word>{_LETTER}++)(?![_&])""",
     re.VERBOSE,
 )

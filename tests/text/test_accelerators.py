@@ -114,6 +114,7 @@ def test_found_in_a_pair() -> None:
         ("Alles streichen", "&x", "&Alles streichen"),
         ("%1$s: <b>ok</b> {name}", "_n", "%1$s: <b>_ok</b> {name}"),
         ("box_kind zeigen", "_b", "box_kind _zeigen"),
+        ("%s-Liste", "_L", "%s-_Liste"),
         ("100 %", "_p", "_100 %"),
         ("... %s", "_p", "... %s"),
         ("ارسم اللوحة", "_P", "_ارسم اللوحة"),
