@@ -52,19 +52,6 @@ class Update:
             return self.epoch, self.part, self.batch + 1
         return (self.epoch + 1, 0, 0) if self.ends_epoch else (self.epoch, self.part + 1, 0)
 
-    def is_validated(self, config: TrainingConfig, before: float, after: float) -> bool:
-        """Whether a validation is due after it.
-
-        Args:
-            before, after: the finished part of the training, as `Progress.fraction` gives it.
-        """
-        every = config.validate_every
-        if every is None:
-            return self.ends_epoch
-        if every < 1:
-            return int(after / every + ROUNDING) > int(before / every + ROUNDING)
-        return self.step % every == 0
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -205,6 +192,16 @@ class Progress:
                 "training.learning_rate.peak or training.clip_norm"
             )
         return replace(progress, finished=progress.reason_to_finish(config))
+
+    def needs_validation(self, update: Update, before: float, config: TrainingConfig) -> bool:
+        """Whether a validation is due now, after this update. before: the `fraction` before it."""
+        every = config.validate_every
+        if every is None:
+            return update.ends_epoch
+        if every < 1:
+            after = self.fraction(config, update.n_parts, update.n_batches)
+            return int(after / every + ROUNDING) > int(before / every + ROUNDING)
+        return self.step % every == 0
 
     def after_validation(
         self, rank: Rank, seconds: float, config: TrainingConfig, *, due: bool = True

@@ -56,8 +56,7 @@ def fit(training: "Training", record: "Record", stop: Callable[[], bool]) -> Pro
         # The first process decides for all.
         seconds, stopped = world.broadcast((record.seconds, stop() or record.is_stopped))
         progress = progress.after_update(update, outcome, seconds, config)
-        now = progress.fraction(config, update.n_parts, update.n_batches)
-        due = update.is_validated(config, fraction, now)
+        due = progress.needs_validation(update, fraction, config)
         rank = None
         if due or progress.finished:
             rank = world.broadcast(record.validate(update.step))

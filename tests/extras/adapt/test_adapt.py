@@ -103,11 +103,11 @@ def test_adapt(nmt: Run, folder: Path, work: Path) -> None:
 def test_it_says_how_long_it_takes(nmt: Run, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adaptation, "best_share", lambda *_: 1.0)
     words = (*ADAPT[:-1], "--max-loss", 100, "--threads", 1)
-    out = nmt.prints(*words, "--set", "training.max_steps=3")
+    out = nmt(*words, "--set", "training.max_steps=3").out
     estimate = r"\nabout \d+ s for 3 updates, then at most \d+ s to choose the weights\n"
     assert re.search(estimate, out)
     assert re.search(r"\ntrained for 3 updates, \d+ s\n100 % of the way", out)
-    out = nmt.prints(*words, "--minutes", 0.02, "-o", "runs/timed")
+    out = nmt(*words, "--minutes", 0.02, "-o", "runs/timed").out
     assert re.search(r"\nabout 1 s for \d+ updates, then ", out)
     training = load_run_config(Path("runs/timed")).training
     assert (training.max_minutes, training.max_steps, training.threads) == (0.02, None, 1)
