@@ -81,7 +81,7 @@ def test_prepare_train_and_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert nmt.train(config, overrides=prepared, resume=True, quiet=True) == run
     with pytest.raises(
         ConfigError,
-        match=r"^configuration with --set seed=x: seed: must be a whole number; got \"x\"$",
+        match=r"^configuration with --set: seed: must be a whole number; got \"x\"$",
     ):
         nmt.train(config, overrides=["seed=x"])
 

@@ -68,7 +68,7 @@ def load_config(source: Path | Config, overrides: Sequence[str] = ()) -> Config:
     for override in overrides:
         _override(values, override)
     if overrides:
-        origin += f" with {' '.join(f'--set {override}' for override in overrides)}"
+        origin += " with --set"
     return config_from_dict(values, origin)
 
 

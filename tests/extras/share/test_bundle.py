@@ -232,7 +232,7 @@ def test_an_unpacked_bundle_is_a_run_that_cannot_resume(
 
 
 def test_wrong_calls(nmt: Run, trained: Path, bundle: Path, tmp_path: Path) -> None:
-    text = "toy.nmt/config.yaml with --set decoding.beam=0: decoding.beam: must be at least 1"
+    text = "toy.nmt/config.yaml with --set: decoding.beam: must be at least 1"
     nmt.refuses(text, "translate", "--run", bundle, "--set", "decoding.beam=0", "Hello.")
     damaged = shutil.copytree(trained, tmp_path / "damaged")
     (damaged / "tgt.vocab.txt").unlink()
