@@ -42,13 +42,13 @@ from nmt.evaluation.results import (
     read_split,
 )
 from nmt.evaluation.scores import (
-    METRICS,
     MetricScore,
     bleu_remarks,
     canonical_name,
     score,
     score_tokenized,
     tokenize,
+    usual_metrics,
 )
 from nmt.files import write_text
 from nmt.run import provenance
@@ -78,8 +78,9 @@ class Request:
         sources: instead of a split, with `references`.
         columns: references per line, as in `read_files`.
         overrides: `decoding.key=value` each.
-        metrics: by their exact names. lowercase: whether also to score ignoring case. tokenized:
-            whether also to score tokenized text.
+        metrics: by their exact names; if there are none, those that suit the language. limited:
+            those with a limit, in any case. lowercase: whether also to score ignoring case.
+            tokenized: whether also to score tokenized text.
     """
 
     runs: Sequence[Path] = ()
@@ -91,7 +92,8 @@ class Request:
     columns: int | None = None
     overrides: Sequence[str] = ()
     device: DeviceName = "auto"
-    metrics: Sequence[str] = tuple(METRICS)
+    metrics: Sequence[str] = ()
+    limited: Sequence[str] = ()
     lowercase: bool = False
     tokenized: bool = False
 
@@ -136,7 +138,8 @@ def command(
         list[str] | None,
         typer.Option(
             "--metric",
-            help="BLEU, chrF, chrF++ or TER; may be repeated. Default: all.",
+            help="BLEU, chrF, chrF++ or TER; may be repeated. Default: all that find words in the "
+            "language.",
             metavar="NAME",
         ),
     ] = None,
@@ -208,7 +211,8 @@ def command(
         columns,
         decoding_overrides(set_, beam),
         device,
-        [*dict.fromkeys(map(canonical_name, [*(metric or METRICS), *limits]))],
+        [*map(canonical_name, metric or ())],
+        [*limits],
         lowercase,
         tokenized,
     )
@@ -396,10 +400,14 @@ def _score_outputs(
         language: of the texts; "" if it is not known.
         tokenizer: of tokenized text; None if the texts are tokenized already.
     """
-    metrics, cases = request.metrics, (False, True) if request.lowercase else (False,)
+    usual, no_words = usual_metrics(language, text.references)
+    metrics = [*dict.fromkeys([*(request.metrics or usual), *request.limited])]
+    cases = (False, True) if request.lowercase else (False,)
     measure = partial(score, bootstrap=N_RESAMPLES, language=language)
     scores = [measure(outputs, text.references, metrics, lowercase=case) for case in cases]
     remarks = bleu_remarks(text.references, language, outputs) if "BLEU" in metrics else []
+    if no_words and not (request.metrics and {*metrics} <= {*usual}):
+        remarks.append(no_words)
     tokenized_scores = []
     n_tokenized = sum(output.endswith(" .") for output in outputs)
     if request.tokenized:

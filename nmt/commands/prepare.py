@@ -1,6 +1,7 @@
 """`nmt prepare`: sentence pairs to splits, vocabularies and ids, in a folder with a manifest."""
 
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
@@ -28,8 +29,8 @@ from nmt.data.manifest import (
 )
 from nmt.data.pipeline import Job, run_pipeline
 from nmt.data.workers import peak_memory, start_workers, worker_count
-from nmt.errors import DataError
-from nmt.evaluation.scores import score
+from nmt.errors import DataError, NmtWarning
+from nmt.evaluation.scores import choose_tokenizer, score
 from nmt.files import (
     explain_read_errors,
     explain_write_errors,
@@ -104,6 +105,8 @@ def run(
         _refuse_differences(folder, input_differences(existing, inputs))
         check_files(folder, existing)
         return {**existing, "folder": str(folder), "already_prepared": True}
+    if remark := choose_tokenizer(config.data.tgt_language, [])[1]:
+        warnings.warn(remark, NmtWarning, stacklevel=2)
     if any(Path(each.path).resolve().is_relative_to(folder.resolve()) for each in inputs):
         raise DataError(f"{folder}: is one of its own sources; name another folder with -o")
     n_workers = worker_count(config.data.workers)

@@ -53,12 +53,17 @@ class MetricScore:
 
 @dataclass(frozen=True)
 class _MetricSettings:
-    """A class of `sacrebleu.metrics` and its options. lowercase: further options to ignore case."""
+    """A class of `sacrebleu.metrics` and its options. lowercase: further options to ignore case.
+    asian: further options for Chinese and Japanese. no_words: the scripts, as in `_SCRIPTS`, in
+    which it finds no words.
+    """
 
     class_name: str
     options: Mapping[str, Any] = field(default_factory=dict)
     lowercase: Mapping[str, Any] = field(default_factory=lambda: {"lowercase": True})
     less_is_better: bool = False
+    asian: Mapping[str, Any] = field(default_factory=dict)
+    no_words: Sequence[str] = ()
 
 
 # As on the command line of sacrebleu: TER always ignores case. force: no warning from sacrebleu
@@ -66,8 +71,14 @@ class _MetricSettings:
 METRICS: Mapping[str, _MetricSettings] = {
     "BLEU": _MetricSettings("BLEU", {"force": True}),
     "chrF": _MetricSettings("CHRF"),
-    "chrF++": _MetricSettings("CHRF", {"word_order": 2}),
-    "TER": _MetricSettings("TER", lowercase={}, less_is_better=True),
+    "chrF++": _MetricSettings("CHRF", {"word_order": 2}, no_words=("ja", "zh", "")),
+    "TER": _MetricSettings(
+        "TER",
+        lowercase={},
+        less_is_better=True,
+        asian={"normalized": True, "asian_support": True},
+        no_words=("",),
+    ),
 }
 # Of text that is tokenized already: the BLEU of older papers (multi-bleu.perl).
 TOKENIZED = "tokenised BLEU"
@@ -158,15 +169,41 @@ def score(
         metrics: names of `METRICS`, in any case.
         lowercase: ignore case; the signature shows it.
         bootstrap: the number of resamples for a 95 % confidence interval; 0 for no interval.
-        language: of the texts; `choose_tokenizer` for BLEU depends on it.
+        language: of the texts; what the metrics count as words depends on it.
 
     Raises:
         DataError: a metric is unknown, there is nothing to score, or the streams have different
             lengths.
     """
     names = [canonical_name(name) for name in metrics]
-    tokenizer, _ = choose_tokenizer(language, references) if "BLEU" in names else ("13a", "")
-    return [_score(name, hypotheses, references, lowercase, bootstrap, tokenizer) for name in names]
+    return [_score(name, hypotheses, references, lowercase, bootstrap, language) for name in names]
+
+
+def _script_of(language: str, references: Sequence[Sequence[str]]) -> str | None:
+    """The script of texts, as in `_SCRIPTS`; None if words are what stands between spaces."""
+    code = re.split("[-_]", language.lower())[0]
+    if code in TOKENIZERS:
+        return code
+    text = "".join("".join(chain.from_iterable(references)).split())
+    return next(
+        (
+            found
+            for found, (script, share) in _SCRIPTS.items()
+            if len(script.findall(text)) > share * len(text)
+        ),
+        None,
+    )
+
+
+def usual_metrics(language: str, references: Sequence[Sequence[str]]) -> tuple[list[str], str]:
+    """The metrics that mean something for texts of a language, and why the others do not, or ""."""
+    script = _script_of(language, references)
+    others = [name for name, metric in METRICS.items() if script in metric.no_words]
+    remark = (
+        f"{' and '.join(others)} would count words between spaces, and this language writes none: "
+        "shown only with --metric"
+    )
+    return [name for name in METRICS if name not in others], remark if others else ""
 
 
 def choose_tokenizer(language: str, references: Sequence[Sequence[str]]) -> tuple[str, str]:
@@ -180,18 +217,9 @@ def choose_tokenizer(language: str, references: Sequence[Sequence[str]]) -> tupl
         the name of the tokenizer, and what the user should know of it, or "". Characters take the
         place of words that sacrebleu cannot find.
     """
-    code: str | None = re.split("[-_]", language.lower())[0]
-    is_known = code in TOKENIZERS
-    if not is_known:
-        text = "".join("".join(chain.from_iterable(references)).split())
-        code = next(
-            (
-                found
-                for found, (script, share) in _SCRIPTS.items()
-                if len(script.findall(text)) > share * len(text)
-            ),
-            None,
-        )
+    from sacrebleu.metrics.bleu import BLEU
+
+    code = _script_of(language, references)
     if code is None:
         return "13a", ""
     characters = "BLEU counts characters (tok:char)"
@@ -202,13 +230,13 @@ def choose_tokenizer(language: str, references: Sequence[Sequence[str]]) -> tupl
         )
     name, tokenizer = TOKENIZERS[code]
     try:
-        build_metric("BLEU", tokenizer=tokenizer)
+        BLEU(tokenize=tokenizer)
     except (RuntimeError, AssertionError):  # another dictionary
         return "char", (
             f'the words of {name} need MeCab (pip install "nmt[{code}]"); without it, {characters}'
         )
     guess = f"the references look {name}: BLEU splits them as sacrebleu does (tok:{tokenizer})"
-    return tokenizer, "" if is_known else guess
+    return tokenizer, "" if _script_of(language, ()) else guess
 
 
 def bleu_remarks(
@@ -217,8 +245,8 @@ def bleu_remarks(
     """What the user should know of BLEU on these texts: how they are split, whether it says
     anything.
     """
-    tokenizer, remark = choose_tokenizer(language, references)
-    split = build_metric("BLEU", tokenizer=tokenizer).tokenizer
+    _, remark = choose_tokenizer(language, references)
+    split = build_metric("BLEU", language=language, references=references).tokenizer
     remarks = [remark] if remark else []
     for what, texts in (("reference", [*chain.from_iterable(references)]), ("output", hypotheses)):
         if texts and all(len(split(text).split()) < BLEU_ORDER for text in texts):
@@ -285,18 +313,24 @@ def sentence_chrf(hypotheses: Sequence[str], references: Sequence[Sequence[str]]
     ]
 
 
-def build_metric(name: str, *, lowercase: bool = False, tokenizer: str = "13a") -> Any:
-    """The metric object of sacrebleu for a name in `METRICS`, or `TOKENIZED`.
-
-    Args:
-        tokenizer: of BLEU, from `choose_tokenizer`.
+def build_metric(
+    name: str,
+    *,
+    lowercase: bool = False,
+    language: str = "",
+    references: Sequence[Sequence[str]] = (),
+) -> Any:
+    """The metric object of sacrebleu for a name in `METRICS`, or `TOKENIZED`, with the words of a
+    language, which the references show if it is not known.
     """
     from sacrebleu import metrics
 
     settings = _SETTINGS[name]
     options = {**settings.options, **(settings.lowercase if lowercase else {})}
     if name == "BLEU":
-        options["tokenize"] = tokenizer
+        options["tokenize"], _ = choose_tokenizer(language, references)
+    if settings.asian and _script_of(language, references) in ("ja", "zh"):
+        options |= settings.asian
     return getattr(metrics, settings.class_name)(**options)
 
 
@@ -330,7 +364,7 @@ def _score(
     references: Sequence[Sequence[str]],
     lowercase: bool,
     bootstrap: int,
-    tokenizer: str = "13a",
+    language: str = "",
 ) -> MetricScore:
     if not hypotheses:
         raise DataError("nothing to score: there are no hypotheses")
@@ -343,7 +377,7 @@ def _score(
                 f"the hypotheses have {len(hypotheses)} lines, but {which} has {len(stream)}; "
                 "they must correspond line by line"
             )
-    metric = build_metric(name, lowercase=lowercase, tokenizer=tokenizer)
+    metric = build_metric(name, lowercase=lowercase, language=language, references=references)
     counts = collect_statistics(metric, hypotheses, references)
     interval = None
     if bootstrap > 1:

@@ -87,6 +87,24 @@ def test_missed_limits_are_listed_in_one_line(nmt: Run, run: Path) -> None:
     assert "chrF " in failed.out
 
 
+@pytest.mark.parametrize(
+    ("options", "metrics", "has_remark"),
+    [
+        ([], ["BLEU", "chrF"], True),
+        (["--max-ter", 999], ["BLEU", "chrF", "TER"], True),
+        (["--metric", "chrf++"], ["chrF++"], True),
+        (["--metric", "chrF", "--min-bleu", 0], ["chrF", "BLEU"], False),
+    ],
+)
+def test_scores_of_words_without_spaces_are_asked_for(
+    nmt: Run, tmp_path: Path, options: list[object], metrics: list[str], has_remark: bool
+) -> None:
+    texts = write(tmp_path / "r", "สุนัขตัวเล็กวิ่งไปมาในสวน", "พรุ่งนี้เราไปดูหนังกันไหม")
+    result = nmt("evaluate", "--hypotheses", texts, "--references", texts, "--json", *options)
+    assert [one["metric"] for one in read(result)["scores"]] == metrics
+    assert ("nmt: chrF++ and TER would count words between spaces" in result.err) == has_remark
+
+
 @pytest.mark.slow
 def test_mean_and_standard_deviation_of_runs(nmt: Run, run: Path, folder: Path) -> None:
     value = read(nmt("evaluate", "--runs", run, folder / "other", "--metric", "BLEU", "--json"))

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from nmt.extras.runs import check as doctor
 from nmt.lines import write_lines
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
+from tests.evaluation.test_scores import has_mecab
 from tests.toy import configure, contents, sentence_pairs, write_table
 
 PAIRS = sentence_pairs()
@@ -69,6 +71,19 @@ def test_everything_is_there_and_fits_together(tmp_path: Path, table: Path, kind
     assert manifest["ceiling"]["score"] == 100
     assert [*manifest["counts"]] == ["read", "kept", "dropped", "repaired", "unreadable_lines"]
     assert set(contents(folder)) <= PREPARED_FILES
+
+
+@pytest.mark.parametrize(("direction", "is_told"), [("en-ja", True), ("ja-en", False)])
+def test_a_missing_package_for_bleu_is_named(
+    tmp_path: Path, table: Path, direction: str, is_told: bool
+) -> None:
+    config = configure(table, data={"direction": direction})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        prepare.run(config, tmp_path / "toy")
+    texts = [str(each.message) for each in caught]
+    told = 'the words of Japanese need MeCab (pip install "nmt[ja]")'
+    assert any(told in text for text in texts) == (is_told and not has_mecab("ja"))
 
 
 def test_every_pair_is_accounted_for(tmp_path: Path, table: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.ter import TER
 
 from nmt.errors import DataError
 from nmt.evaluation import scores
@@ -27,6 +28,7 @@ from nmt.evaluation.scores import (
     collect_statistics,
     score,
     score_table,
+    usual_metrics,
 )
 
 REFERENCES = [
@@ -252,6 +254,35 @@ def test_bleu_splits_texts_as_sacrebleu_does_for_the_language(
     outputs = [text[:-4] for text in texts]
     (ours,) = score(outputs, [texts], ["BLEU"], language=language)
     theirs = BLEU(tokenize=tokenizer, force=True)
+    assert ours.value == theirs.corpus_score(outputs, [texts]).score
+    assert ours.signature == str(theirs.get_signature())
+
+
+@pytest.mark.parametrize(
+    ("language", "texts", "metrics", "is_asian"),
+    [
+        ("ja", JAPANESE, "BLEU chrF TER", True),
+        ("", JAPANESE, "BLEU chrF TER", True),
+        ("zh-TW", CHINESE, "BLEU chrF TER", True),
+        ("yue", CHINESE, "BLEU chrF TER", True),
+        ("th", THAI, "BLEU chrF", False),
+        ("", KHMER, "BLEU chrF", False),
+        ("ko", KOREAN, "BLEU chrF chrF++ TER", False),
+        ("ja", KOREAN, "BLEU chrF TER", True),
+        ("vi", REFERENCES, "BLEU chrF chrF++ TER", False),
+    ],
+)
+def test_metrics_of_words_need_words(
+    language: str, texts: list[str], metrics: str, is_asian: bool
+) -> None:
+    usual, remark = usual_metrics(language, [texts])
+    assert usual == metrics.split()
+    others = " and ".join(name for name in METRICS if name not in usual)
+    assert remark.startswith(f"{others} would count words between spaces" if others else "")
+    assert bool(remark) == bool(others)
+    outputs = [text[:-2] for text in texts]
+    (ours,) = score(outputs, [texts], ["TER"], language=language)
+    theirs = TER(normalized=is_asian, asian_support=is_asian)
     assert ours.value == theirs.corpus_score(outputs, [texts]).score
     assert ours.signature == str(theirs.get_signature())
 

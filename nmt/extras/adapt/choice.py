@@ -22,7 +22,6 @@ from nmt.evaluation.scores import (
     SEED,
     SentenceStatistics,
     build_metric,
-    choose_tokenizer,
     collect_statistics,
 )
 from nmt.model.seq2seq import Seq2Seq
@@ -118,8 +117,8 @@ class Sets:
     def statistics(self, metric: str, name: str, outputs: Outputs) -> SentenceStatistics:
         """What a score of sacrebleu, and its interval, are computed from."""
         references, lowercase = self.sets[name].references, self.config.tokenizer.lowercase
-        tokenizer, _ = choose_tokenizer(self.config.data.tgt_language, references)
-        chosen = build_metric(metric, lowercase=lowercase, tokenizer=tokenizer)
+        language = self.config.data.tgt_language
+        chosen = build_metric(metric, lowercase=lowercase, language=language, references=references)
         return collect_statistics(chosen, outputs[name], references)
 
     def changes(self, before: Outputs, after: Outputs) -> list[Change]:

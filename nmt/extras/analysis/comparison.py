@@ -16,14 +16,13 @@ from nmt.commands.evaluate import Request, names_run
 from nmt.errors import DataError
 from nmt.evaluation.results import EvaluationSet, read_texts
 from nmt.evaluation.scores import (
-    METRICS,
     SEED,
     SentenceStatistics,
     build_metric,
     canonical_name,
-    choose_tokenizer,
     collect_statistics,
     sentence_chrf,
+    usual_metrics,
 )
 from nmt.extras.analysis import html
 from nmt.extras.analysis.leaks import data_hashes, training_overlap
@@ -138,10 +137,11 @@ def comparison(translated: Translated) -> Section | None:
         [line.lower() if lowercase else line for line in lines]
         for lines in (translated.outputs, other.outputs, *translated.references)
     ]
-    compare_all = partial(
-        compare, metrics=METRICS, lowercase=lowercase, language=translated.language
-    )
     ours, theirs, *references = texts
+    metrics, _ = usual_metrics(translated.language, references)
+    compare_all = partial(
+        compare, metrics=metrics, lowercase=lowercase, language=translated.language
+    )
     differences = compare_all(ours, theirs, references)
     tables = [difference_table(differences)]
     sentences = [
@@ -216,9 +216,8 @@ def compare(
         DataError: a metric is unknown.
     """
     differences = []
-    tokenizer, _ = choose_tokenizer(language, references)
     for name in map(canonical_name, metrics):
-        metric = build_metric(name, lowercase=lowercase, tokenizer=tokenizer)
+        metric = build_metric(name, lowercase=lowercase, language=language, references=references)
         ours, theirs = (
             collect_statistics(metric, outputs, references) for outputs in (hypotheses, other)
         )

@@ -16,7 +16,7 @@ from itertools import pairwise, takewhile
 from nmt.data.splitting import sentence_key
 from nmt.decoding.alignment import token_to_word
 from nmt.decoding.translation import Translation
-from nmt.evaluation.scores import METRICS, MetricScore, score
+from nmt.evaluation.scores import MetricScore, score, usual_metrics
 from nmt.extras.analysis import html
 from nmt.extras.analysis.leaks import words
 from nmt.extras.analysis.results import Section, Translated, sentence_text
@@ -65,7 +65,7 @@ def leaks(translated: Translated) -> Section | None:
         scores = score(
             outputs,
             references,
-            [*METRICS],
+            usual_metrics(translated.language, translated.references)[0],
             lowercase=translated.lowercase,
             language=translated.language,
         )

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from nmt.config.schema import DecodingConfig
 from nmt.config.section import key_of
 from nmt.decoding.translation import Translation
-from nmt.evaluation.scores import build_metric, choose_tokenizer
+from nmt.evaluation.scores import build_metric
 from nmt.extras.ranking.keys import MbrConfig, Utility
 
 CHRF_ORDER, CHRF_BETA = 6, 2  # as in sacrebleu
@@ -93,8 +93,7 @@ def pairwise_bleu(texts: Sequence[str]) -> NDArray[np.float64]:
     An n of 1..4 that is longer than the hypothesis does not count (`effective_order`). The i-th n
     without a match has 1 / 2^i matches (`smooth_method="exp"`: Chen & Cherry 2014, method 3).
     """
-    name, _ = choose_tokenizer("", [texts])
-    tokenizer, indices = build_metric("BLEU", tokenizer=name).tokenizer, dict[str, int]()
+    tokenizer, indices = build_metric("BLEU", references=[texts]).tokenizer, dict[str, int]()
     sentences = [tokenizer(text.rstrip()).split() for text in texts]
     symbols = [
         np.array([indices.setdefault(word, len(indices)) for word in words], np.int64)

@@ -17,6 +17,7 @@ from nmt.extras.init.proposal import DROPOUT
 from nmt.run.folder import write_run_config
 from tests import toy
 from tests.conftest import Run
+from tests.evaluation.test_scores import has_mecab
 from tests.extras.init.files import FORMATS, table
 from tests.extras.init.test_pairs import ENGLISH
 
@@ -180,6 +181,15 @@ def test_no_whole_words_of_a_text_without_spaces(nmt: Run, here: Path) -> None:
     _, config = start(nmt, pairs)
     assert (config.data.direction, config.model.lexical_words) == ("ja-en", 0)
     assert config.tokenizer.kind == "unigram"
+
+
+@pytest.mark.parametrize(("direction", "is_told"), [("en-ja", True), ("ja-en", False)])
+def test_words_of_the_target_that_need_a_package(
+    nmt: Run, here: Path, direction: str, is_told: bool
+) -> None:
+    pairs = [(src, f"日本{number}の文です") for number, (src, _) in enumerate(toy.sentence_pairs())]
+    out, _ = start(nmt, pairs, "--direction", direction)
+    assert ("nmt[ja]" in out) == (is_told and not has_mecab("ja"))
 
 
 def test_nothing_is_replaced(nmt: Run, here: Path) -> None:
