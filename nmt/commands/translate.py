@@ -168,6 +168,7 @@ def command(
         },
     )
 
+    from nmt.run.folder import load_run_config
     from nmt.run.load import opened
     from nmt.texts.glossary import Glossary
     from nmt.texts.load import load_text_translator
@@ -178,13 +179,14 @@ def command(
     if sys.stdout is None and output is None:
         raise NmtError("stdout is closed; write into a file with -o")
     # All input and output is checked before the first sentence is translated.
-    document = open_document(file, format_name, is_named=score or format_ is not None, fill=fill)
-    inputs = open_input(sentences or [], file) if document is None else None
-    check_output_files(output, attention)
     overrides = [*memory_overrides(memory), *decoding_overrides(set_, beam)]
     terms = None if glossary is None else Glossary.read(glossary)
     with ExitStack() as stack:
         members = [stack.enter_context(opened(path)) for path in run or (None,)]
+        data, is_named = load_run_config(members[0][0]).data, score or format_ is not None
+        document = open_document(file, format_name, data, is_named=is_named, fill=fill)
+        inputs = open_input(sentences or [], file) if document is None else None
+        check_output_files(output, attention)
         translator = load_text_translator(
             members, settings, terms, device=device, overrides=overrides, n_best=n_best
         )

@@ -167,7 +167,8 @@ TOKENIZERS = _table(
 # Those of documents, whose texts are translated:
 # texts: `find(text)` yields the texts of a file. opens: `open(data, name, format, fill_all=...)`
 # gives the document. suffixes: of names of files. targets: the files have both languages. declares:
-# a file says in which encoding it is. encoding: of files that are not UTF-8. escapes: how a
+# a file says in which encoding it is. labels: `labels(text, languages)` yields what a file says of
+# its own language. encoding: of files that are not UTF-8. escapes: how a
 # character that the encoding lacks is written, as `str.encode` names it.
 FORMATS = _table(
     "formats",

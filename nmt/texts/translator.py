@@ -155,7 +155,7 @@ class TextTranslator:
         self._frequencies = self._checker.frequencies[0]
         self._stand_ins = cache(lambda: stand_ins.find(translator))  # when a text has items
         self._kind_of = kinds_of_words(translator)
-        self._languages = translator.src_tokenizer.language, translator.tgt_tokenizer.language
+        self.languages = translator.src_tokenizer.language, translator.tgt_tokenizer.language
 
     def with_glossary(self, glossary: Glossary) -> "TextTranslator":
         """The same translator with another glossary. Nothing is computed again."""
@@ -238,9 +238,9 @@ class TextTranslator:
         text = without_signs(given, self.settings.keep)  # 2
         if not self.settings.split:
             return [_Sentence(number, text, text, is_upper=False)], []
-        parts, gaps = split(text, *self._languages)  # 2
+        parts, gaps = split(text, *self.languages)  # 2
         in_capitals = len(parts) > 1 and self._frequencies.is_in_capitals(text.bare)
-        ordinals = has_ordinals(self._languages[0])
+        ordinals = has_ordinals(self.languages[0])
         edged = (without_edges(part, ordinals=ordinals) for part in parts)
         return [self._prepared(number, part, in_capitals=in_capitals) for part in edged], gaps  # 3
 
@@ -302,7 +302,7 @@ class TextTranslator:
         if has_wrong_number(source.written, translation):
             source = with_numbers(source)
         found = list[Range]()
-        if self._kind_of and self._languages[0] not in NOUNS_IN_CAPITALS:
+        if self._kind_of and self.languages[0] not in NOUNS_IN_CAPITALS:
             found = names(sentence.usual.bare, self._kind_of)
         terms = self.glossary.terms_in(source.bare) if self.glossary else ()
         lost = [

@@ -8,14 +8,22 @@ FORMATS = {
     "md": Part(texts=f"{FOLDER}.markdown:find", suffixes=(".md", ".markdown")),
     "html": Part(
         texts=f"{FOLDER}.html:find",
+        labels=f"{FOLDER}.html:labels",
         suffixes=(".html", ".htm", ".xhtml"),
         declares=True,
         escapes="xmlcharrefreplace",
     ),
     "docx": Part(texts=f"{FOLDER}.docx:DocxDocument", suffixes=(".docx",)),
-    "po": Part(texts=f"{FOLDER}.po:find", suffixes=(".po", ".pot"), targets=True, declares=True),
+    "po": Part(
+        texts=f"{FOLDER}.po:find",
+        labels=f"{FOLDER}.po:labels",
+        suffixes=(".po", ".pot"),
+        targets=True,
+        declares=True,
+    ),
     "xliff": Part(
         texts=f"{FOLDER}.xliff:find",
+        labels=f"{FOLDER}.xliff:labels",
         suffixes=(".xlf", ".xliff"),
         targets=True,
         declares=True,

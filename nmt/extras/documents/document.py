@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, chain
 from xml.parsers.expat import ErrorString, ExpatError
 
 from nmt.config.parts import DOCUMENT_FORMATS, FORMATS, SUFFIXES, format_of, refuse_unread
+from nmt.data.formats import Languages
 from nmt.errors import DataError, FormatError
 from nmt.lines import CONVERT, ENCODINGS, MAX_STREAMED_BYTES, to_utf8
 from nmt.plugins import Part, import_object
@@ -58,6 +59,7 @@ class Skipped:
 
 
 Found = Segment | Skipped
+Edit = tuple[int, int, str]  # what takes the place of the characters from the first to the second
 
 
 class Content:
@@ -78,6 +80,7 @@ class Content:
         has_returns: bool = False,
     ) -> None:
         self.raw, self.mark, self.encoding, self.escapes = raw, mark, encoding, escapes
+        self.has_returns = has_returns
         # Some programs write \r\n as \r\r\n.
         end = r"\r{0,2}\n|\r" if has_returns or "\n" not in raw else r"\r{0,2}\n"
         self.text = re.sub(end, "\n", raw)
@@ -121,6 +124,14 @@ class Content:
         return self.raw[
             start + bisect_left(self._missing, start) : end + bisect_left(self._missing, end)
         ]
+
+    def edited(self, found: Iterable[Edit | Skipped]) -> "Content":
+        """The same file with these edits, which add no lines."""
+        edits = sorted(each for each in found if isinstance(each, tuple))
+        ends = [0, *(end for _, end, _ in edits)]
+        parts = [self.kept(end, each[0]) + each[2] for end, each in zip(ends, edits, strict=False)]
+        raw = "".join([*parts, self.kept(ends[-1], len(self.text))])
+        return Content(raw, self.mark, self.encoding, self.escapes, has_returns=self.has_returns)
 
     def renewed(self, text: str, start: int, end: int) -> str:
         """What takes the place of a part: a line ends as the same one did, or else as the first."""
@@ -268,11 +279,17 @@ def line_at(text: str, position: int) -> int:
 
 
 def open_document(
-    data: bytes, name: str, format_name: str | None = None, *, fill_all: bool = False
+    data: bytes,
+    name: str,
+    format_name: str | None = None,
+    *,
+    fill_all: bool = False,
+    languages: Languages | None = None,
 ) -> TextDocument:
     """The document of a file.
 
     name: for messages, and for the format where none is given. format_name: a document format.
+    languages: of source and target; the document says that it is in the target language.
 
     Raises:
         DataError: the format is unknown.
@@ -293,7 +310,12 @@ def open_document(
         return find(data, name)  # type: ignore[no-any-return]
     content = Content.of_bytes(data, name, part)
     try:
-        return TextDocument(name, content, find(content.text), fill_all=fill_all)
+        labels = part.trait("labels")
+        labelled = [*import_object(labels)(content.text, languages)] if labels and languages else []
+        content = content.edited(labelled)
+        remarks = (each for each in labelled if isinstance(each, Skipped))
+        found = chain(remarks, find(content.text))
+        return TextDocument(name, content, found, fill_all=fill_all)
     except ExpatError as error:
         raise FormatError(
             f"{name}, line {error.lineno}: not well-formed ({ErrorString(error.code)})"

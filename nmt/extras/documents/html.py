@@ -5,7 +5,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from html import escape
 
-from nmt.extras.documents.document import Segment
+from nmt.data.formats import Languages
+from nmt.extras.documents.document import Edit, Segment, Skipped
+from nmt.extras.documents.languages import RIGHT_TO_LEFT, label
 from nmt.extras.documents.markup import (
     ATTRIBUTE,
     HTML,
@@ -29,6 +31,7 @@ INLINE = re.compile(
 KEPT = {"code", "kbd", "math", "samp", "svg", "tt", "var"}  # stay, as words of the text around
 SKIPPED = {*RAW, "pre", "template"}
 READ = {"alt", "aria-label", "aria-description", "label", "placeholder", "title"}  # attributes
+LANGUAGE_META = re.compile(r"(?i)^[^<]*=\s*[\"']?(?:content-language|og:locale)\b(?!:)")
 READ_META = re.compile(r"(?:\w+:)?(?:description|title|site_name)")
 # Templates that stand for a word: those without conditions, loops and remarks.
 WORD = re.compile(
@@ -45,6 +48,26 @@ def find(text: str) -> Iterator[Segment]:
             yield from _read_attributes(text, tag)
         if pieces:
             yield from _segments(text, pieces)
+
+
+def labels(text: str, languages: Languages) -> Iterator[Edit | Skipped]:
+    """`lang` and `dir` of the page, and of elements that name the language of the source."""
+    old, new = ("rtl" if RIGHT_TO_LEFT(each) else "ltr" for each in languages)
+    for tag, _ in blocks([*tags(text, HTML)], 0, len(text), partial(kind_of, text)):
+        if tag is None or kind_of(text, tag)[2]:
+            continue
+        is_page, found = tag.name == "html", list[Edit | Skipped]()
+        for name in ("content",) if LANGUAGE_META.search(tag.attributes) else ("lang", "xml:lang"):
+            edit, said = tag.edit(name, languages[1])
+            if said or (is_page and name == "lang"):
+                found += label(edit, said, languages, is_whole=is_page)
+        yield from found
+        if found and isinstance(found[0], Skipped):
+            return
+        edit, said = tag.edit("dir", new)
+        is_changed = said.lower() == old and (found or tag.name in ("html", "body"))
+        if old != new and (is_changed or (is_page and new == "rtl" and not said)):
+            yield edit
 
 
 def kind_of(text: str, tag: Tag) -> tuple[Kind | None, str, bool]:

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 from xml.parsers import expat
 
 from nmt.errors import FormatError
+from nmt.extras.documents.document import Edit
 from nmt.texts.items import BREAK, NOTE, STANDING
 from nmt.texts.marked import Mark, Marked
 
@@ -72,6 +73,15 @@ class Tag:
         return {
             each[1]: unescape(each[2].strip("\"'")) for each in ATTRIBUTE.finditer(self.attributes)
         }
+
+    def edit(self, name: str, value: str) -> tuple[Edit, str]:
+        """What sets an attribute, which may be missing; and what it was."""
+        offset = self.start + 1 + len(self.name)
+        for each in ATTRIBUTE.finditer(self.attributes):
+            if each[1].lower() == name.lower():
+                start, end = (offset + place for place in each.span(2))
+                return (start, end, f'"{value}"'), unescape(each[2].strip("\"'"))
+        return (offset, offset, f' {name}="{value}"'), ""
 
     def inherits(self, name: str, value: str) -> bool:
         """Whether the nearest attribute `name`, its own or of an element around it, has a value."""

@@ -5,8 +5,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
+from nmt.data.formats import Languages
 from nmt.errors import FormatError
-from nmt.extras.documents.document import Segment, Skipped, line_at
+from nmt.extras.documents.document import Edit, Segment, Skipped, line_at
+from nmt.extras.documents.languages import PLURAL_FORMS, label
 from nmt.extras.documents.messages import escapes, message, unescaped
 from nmt.text.accelerators import Words
 from nmt.texts.marked import Marked
@@ -24,6 +26,7 @@ ESCAPES = escapes(NAMES)
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 WORDS = re.compile(r".{0,75}\S(?:\s+|\Z)|\S+\s*|\s+", re.DOTALL)  # that fit on a line of gettext
 WIDTH = 80
+FIELD = re.compile(r'(?:"|\\n)(Language|Plural-Forms):((?:[^"\\]|"\s*+")*+)')
 NUMBER_OF_FORMS, NO_CHARSET = re.compile(r"nplurals\s*=\s*(\d)\b"), re.compile("charset=(CHARSET)")
 
 
@@ -88,15 +91,11 @@ def entries(text: str) -> Iterator[Entry]:
 
 def find(text: str) -> Iterator[Segment | Skipped]:
     """The sources; a translation is marked as fuzzy."""
-    # The header of a template names no encoding: the first translation brings it.
     n_forms = 0
-    charset = None
     words = Words(text)
     for entry in entries(text):
         if not entry.source:
-            number = NUMBER_OF_FORMS.search(entry.texts.get("msgstr", ""))
-            n_forms = int(number[1]) if number else 0
-            charset = NO_CHARSET.search(text, *entry.spans.get("msgstr", (0, 0)))
+            n_forms = _number_of_forms(entry.texts.get("msgstr", ""))
             continue
         if entry.place is None or entry.source.isspace():
             continue
@@ -110,25 +109,56 @@ def find(text: str) -> Iterator[Segment | Skipped]:
             continue
         # Where only some forms are translated, those before them stay as they are.
         forms = entry.forms
+        if n_forms and not any(entry.texts[key] for key in forms[n_forms:]):
+            forms = forms[:n_forms]
         n_done = next((i for i, key in enumerate(forms) if not entry.texts[key]), 0)
         for key in forms[n_done:]:
             source = _source_of(entry, key, n_forms)
             is_flagged = entry.is_fuzzy or key != forms[n_done]
             start, before = (entry.spans[key][0], "") if is_flagged else entry.place_of_flag
             before += text[start : entry.spans[key][0]]
-            if charset and not entry.texts[key]:
-                before, start = f"UTF-8{text[charset.end() : start]}{before}", charset.start(1)
-                charset = None
             missing = range(len(forms), n_forms) if key == forms[-1] and len(forms) > 1 else ()
             write = partial(_written, before, text[slice(*entry.spans[source])], missing)
             yield message(
                 start,
-                entry.spans[key][1],
+                entry.spans[entry.forms[-1] if key == forms[-1] else key][1],
                 Marked(entry.texts[source]),
                 write,
                 Marked(entry.texts[key]),
                 words=words,
             )
+
+
+def labels(text: str, languages: Languages) -> Iterator[Edit | Skipped]:
+    """The language of the header and its plural forms; and those that do not fit."""
+    found = [*entries(text)]
+    start, end = next((each.spans["msgstr"] for each in found if not each.source), (-1, -1))
+    fields = {each[1]: each.span(2) for each in FIELD.finditer(text, start, end)}
+    if charset := NO_CHARSET.search(text, start, end):
+        yield *charset.span(1), "UTF-8"
+
+    def field(name: str, value: str) -> Edit:
+        """A new field has no line of its own: messages stay on theirs."""
+        missing = start + 1, start + 1, f"{name}: {value}\\n"
+        return (*fields[name], f" {value}") if name in fields else missing
+
+    said, old = (text[slice(*fields.get(name, (0, 0)))] for name in ("Language", "Plural-Forms"))
+    named = [*label(field("Language", languages[1]), said, languages)] if fields else []
+    yield from named
+    rule = PLURAL_FORMS.get(languages[1], "")
+    n_old, n_new = map(_number_of_forms, (old, rule))
+    is_other = any(isinstance(each, Skipped) for each in named)
+    is_renewed = not n_old or (named and not any(each.texts.get("msgstr[0]") for each in found))
+    if rule and is_renewed and not is_other and (old or "msgid_plural" in text):
+        yield field("Plural-Forms", rule)
+    elif n_old and not is_other and (n_old < n_new or (named and said.strip() and not rule)):
+        reason = f"has {n_old} plural forms (nplurals in its header), which may not be those of"
+        yield Skipped(start, f"{reason} {languages[1]}; correct it")
+
+
+def _number_of_forms(header: str) -> int:
+    number = NUMBER_OF_FORMS.search(header)
+    return int(number[1]) if number else 0
 
 
 def _by_number(found: re.Match[str]) -> str:
@@ -141,7 +171,7 @@ def _by_number(found: re.Match[str]) -> str:
 
 def _source_of(entry: Entry, key: str, n_forms: int) -> str:
     """The key of the source of a translation: of several forms, the first is for one."""
-    is_one = key in ("msgstr", "msgstr[0]") and not (n_forms == 1 and len(entry.forms) == 1)
+    is_one = key in ("msgstr", "msgstr[0]") and n_forms != 1
     return "msgid" if is_one or "msgid_plural" not in entry.texts else "msgid_plural"
 
 

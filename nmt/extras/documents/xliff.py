@@ -4,8 +4,10 @@ import re
 from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
+from nmt.data.formats import Languages
 from nmt.errors import FormatError
-from nmt.extras.documents.document import Segment, Skipped
+from nmt.extras.documents.document import Edit, Segment, Skipped
+from nmt.extras.documents.languages import label
 from nmt.extras.documents.markup import Kind, Tag, body_of, content_of, elements
 from nmt.extras.documents.messages import message
 from nmt.text.accelerators import Words
@@ -22,13 +24,8 @@ def find(text: str) -> Iterator[Segment | Skipped]:
     """The sources of units; a target is marked as one to review."""
     words = Words(text)
     for element in elements(text):
-        if element.parent is None:
-            if element.local != "xliff":
-                raise FormatError("line 1: is XML, but no XLIFF")
-            if element.values.get("version", "")[:1] == "2" and "trgLang" not in element.values:
-                yield Skipped(
-                    element.start, "has no trgLang, which a file with targets needs; add it"
-                )
+        if element.parent is None and element.local != "xliff":
+            raise FormatError("line 1: is XML, but no XLIFF")
         children = {each.local: each for each in element.children}
         is_unit = element.local in UNITS and "source" in children
         if is_unit and not element.inherits("translate", "no"):
@@ -44,6 +41,15 @@ def find(text: str) -> Iterator[Segment | Skipped]:
                     yield segment
             if places and len(found) < len(parts):
                 yield Skipped(element.start, "has segments without a place in its target")
+
+
+def labels(text: str, languages: Languages) -> Iterator[Edit | Skipped]:
+    """The language of the targets, in version 1 that of each file; and those that do not fit."""
+    for element in elements(text):
+        for src, tgt in (("source-language", "target-language"), ("srcLang", "trgLang")):
+            if src in element.values or tgt in element.values:
+                yield from label(*element.edit(src, ""), languages, stays=True)
+                yield from label(*element.edit(tgt, languages[1]), languages)
 
 
 def _marked_segments(element: Tag | None) -> dict[str, Tag]:

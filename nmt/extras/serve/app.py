@@ -21,14 +21,12 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from nmt import __version__
-from nmt.config.parts import FORMATS, SUFFIXES
+from nmt.config.parts import SUFFIXES
+from nmt.data.formats import Languages
 from nmt.data.padding import cut_batches
 from nmt.errors import NmtError
-from nmt.extras.documents.document import (
-    Content,
-    Segment,
-    TextDocument,
-)
+from nmt.extras.documents import html
+from nmt.extras.documents.document import Content, Segment, TextDocument
 from nmt.extras.init.languages import english_names
 from nmt.extras.page.files import linked, read
 from nmt.extras.serve import schemas
@@ -44,7 +42,6 @@ from nmt.extras.serve.detection import Detector
 from nmt.extras.serve.files import FileProcess, check_characters
 from nmt.extras.serve.guard import Guard, on_error
 from nmt.extras.serve.whatif import beam_tree, losses_without
-from nmt.plugins import import_object
 from nmt.texts.marked import Marked
 from nmt.texts.warnings import describe
 
@@ -108,7 +105,9 @@ class Api:
         run, detected = self.find_run(body, "\n".join(texts))
         check_characters(texts, self.characters)
         is_html = body.format == "html"
-        documents = await asyncio.to_thread(_documents, texts, is_html=is_html)
+        documents = await asyncio.to_thread(
+            _documents, texts, run.texts.languages if is_html else None
+        )
         n_lines = 0 if is_html else sum(len(document.segments) for document in documents)
         if n_lines > schemas.MAX_TEXTS:
             raise HTTPException(
@@ -149,8 +148,8 @@ class Api:
         with closing(await ask(FileProcess)) as file:
             end = time.monotonic() + self.timeout
             content = body.file, body.name, self.characters
-            texts, numbers, unit, remarks = await ask(file.ask, content, end)
-            run, _ = self.find_run(body, "\n".join(each.text for each in texts))
+            run, _ = self.find_run(body, await ask(file.ask, content, end))
+            texts, numbers, unit, remarks = await ask(file.ask, run.texts.languages, end)
             task = TranslateTask(run, terms=(*body.glossary.items(),))
             (answers,) = await self.translate_texts(request, task, [texts])
             end = time.monotonic() + self.timeout
@@ -395,11 +394,17 @@ async def _wait_for_disconnect(request: Request) -> None:
         pass
 
 
-def _documents(texts: Sequence[str], *, is_html: bool) -> list[TextDocument]:
-    """Of the texts of a request. Raises: HTTPException if a line is too long."""
-    find = import_object(FORMATS["html"].trait("texts")) if is_html else _lines
-    contents = [Content(text if is_html else text.replace("\r\n", "\n")) for text in texts]
-    return [TextDocument("q", each, find(each.text)) for each in contents]
+def _documents(texts: Sequence[str], languages: Languages | None) -> list[TextDocument]:
+    """Of the texts of a request. languages: of source and target, if the texts are HTML.
+
+    Raises:
+        HTTPException: a line is too long.
+    """
+    if languages:
+        pages = (Content(text).edited(html.labels(text, languages)) for text in texts)
+        return [TextDocument("q", page, html.find(page.text)) for page in pages]
+    contents = (Content(text.replace("\r\n", "\n")) for text in texts)
+    return [TextDocument("q", each, _lines(each.text)) for each in contents]
 
 
 def _lines(text: str) -> Iterator[Segment]:

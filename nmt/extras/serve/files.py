@@ -64,15 +64,17 @@ def check_characters(texts: Sequence[str], most: int) -> None:
 
 
 def _serve(pipe: Connection) -> None:
-    """Answer two questions: a file, its name and the most characters of its texts; and the
-    translations of the texts.
+    """Answer three questions: a file, its name and the most characters of its texts; the languages
+    of source and target; and the translations of the texts.
     """
     start_worker()
     try:
         data, name, characters = pipe.recv()
-        document = open_document(data, name)
+        plain = [segment.text.text for segment in open_document(data, name).segments]
+        check_characters(plain, characters)
+        pipe.send("\n".join(plain))
+        document = open_document(data, name, languages=pipe.recv())
         texts = [segment.text for segment in document.segments]
-        check_characters([each.text for each in texts], characters)
         pipe.send((texts, document.lines, document.unit, document.remarks))
         pipe.send(b"".join(document.written(pipe.recv())))
     except Exception as error:  # noqa: BLE001 - the server raises it again

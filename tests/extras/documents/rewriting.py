@@ -3,13 +3,16 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from nmt.data.formats import Languages
 from nmt.extras.documents.document import TextDocument, open_document
 from nmt.texts.marked import Marked
 
 
-def document(name: str, file: str | bytes, *, fill_all: bool = False) -> TextDocument:
+def document(
+    name: str, file: str | bytes, languages: Languages | None = None, *, fill_all: bool = False
+) -> TextDocument:
     data = file if isinstance(file, bytes) else file.encode()
-    return open_document(data, name, fill_all=fill_all)
+    return open_document(data, name, fill_all=fill_all, languages=languages)
 
 
 def texts(name: str, file: str | bytes) -> list[str]:

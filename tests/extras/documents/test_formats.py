@@ -324,12 +324,6 @@ def test_markup_of_texts(name: str, file: str, marks: list[tuple[int, str, str]]
             ["a dog", "%d dogs"],
             "line 7: has no number of plural forms (nplurals in its header); add it, and the forms",
         ),
-        (
-            "x.xlf",
-            examples.SEGMENTS.replace(' trgLang="de"', ""),
-            ["Click here or .", "I like tea."],
-            "line 1: has no trgLang, which a file with targets needs; add it",
-        ),
     ],
     ids=start,
 )

@@ -52,6 +52,19 @@ def test_warnings_name_the_lines_of_the_file(nmt: Run, here: list[object], tmp_p
     assert nmt(*here, path).err.startswith("nmt: lines 5, 6: ")
 
 
+def test_a_document_says_its_language(nmt: Run, here: list[object], tmp_path: Path) -> None:
+    path = tmp_path / "in.html"
+    path.write_text(f'<html lang="en"><p>{DOG}</p></html>')
+    assert nmt.prints(*here, path).startswith('<html lang="de"><p>')
+    path.write_text(f'<html lang="fr"><p>{DOG}</p></html>')
+    result = nmt(*here, path)
+    assert result.out.startswith('<html lang="fr"><p>')
+    assert result.err == (
+        "nmt: line 1: names the language fr, but the run translates en to de; use another run, or "
+        "correct the file\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [

@@ -136,14 +136,12 @@ def marked(text: str, *marks: tuple[int, str, Kind]) -> Marked:
             f"{PO_HEADER.replace('=2', '=3')}#, fuzzy\n{PLURALS.format('ein Hund', '%d Hunde')}"
             'msgstr[2] "%d Hunde"\n',
         ),
-        # A template becomes a catalog of UTF-8.
         (
             "x.pot",
             examples.TEMPLATE,
             ["ein Hündchen", "%d Hündchen"],
             replaced(
                 examples.TEMPLATE,
-                ("CHARSET", "UTF-8"),
                 ('msgid "a dog"', '#, fuzzy\nmsgid "a dog"'),
                 ('[0] ""', '[0] "ein Hündchen"'),
                 ('[1] ""', '[1] "%d Hündchen"'),

@@ -93,6 +93,17 @@ def test_warnings_of_a_file_name_its_lines(client: TestClient) -> None:
     assert [text.partition(":")[0] for text in answer["warnings"]] == ["line 3"]
 
 
+def test_documents_say_their_language(client: TestClient) -> None:
+    page = f'<html lang="en"><p>{DOG}</p></html>'
+    answer = client.post("/translate", json={"q": page, "format": "html"}).json()
+    assert answer["translatedText"].startswith('<html lang="de"><p>')
+    catalog = f'msgid ""\nmsgstr "Language: {{}}\\n"\n\nmsgid "{DOG}"\nmsgstr ""\n'
+    assert '"Language: de\\n"' in upload(client, "a.po", catalog.format(""))[1].text
+    answer, file = upload(client, "a.po", catalog.format("fr"))
+    assert '"Language: fr\\n"' in file.text
+    assert answer["warnings"][-1].startswith("line 2: names the language fr, but the run")
+
+
 def test_a_download_needs_its_key_and_ends(
     served: list[ServedRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
