@@ -12,7 +12,7 @@ import select
 import sys
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from io import BufferedIOBase, BufferedReader
@@ -304,6 +304,8 @@ def read_blocks(
     advance: Callable[[int], object] = ignore_progress,
 ) -> Iterator[bytes]:
     """The uncompressed content in blocks that are not empty; see `read_raw_lines`."""
+    if (archive := archive_of(path)) != path:
+        path, member = archive, path.relative_to(archive).as_posix()
     with explain_read_errors(path), _explain_damage(path), path.open("rb") as file:
         if not file.seekable():
             raise DataError(f"{path}: is a pipe; write its content to a file and name that")
@@ -313,6 +315,11 @@ def read_blocks(
                 yield block
             before, position = position, file.tell()
             advance(position - before)
+
+
+def archive_of(path: Path) -> Path:
+    """The zip that a file is in, or the file itself."""
+    return next((each for each in path.parents if each.is_file()), path)
 
 
 def _unpack(path: Path, file: BinaryIO, member: str | None, language: str) -> Iterator[bytes]:
@@ -404,28 +411,39 @@ def _open_member(
 
 
 def _choose_member(path: Path, names: Sequence[str], language: str) -> str:
-    """The only candidate, not counting notes (`_about.txt`, `README`) and files of the system."""
-    suffixes = {
-        name: PurePosixPath(name).suffix.lower()
-        for name in names
-        if not name.endswith("/")
-        and not name.startswith("__MACOSX/")
-        and PurePosixPath(name).name[:1] not in ("_", ".", "")
-    }
+    """The only candidate."""
+    suffixes = candidates(names)
     # An ending may have a region: ".pt_br".
     of_language = [
         name
         for name, suffix in suffixes.items()
         if language and suffix.replace("_", "-").partition("-")[0] == f".{language}"
     ]
-    kinds = (".txt", ".tsv", ".csv", ".tmx", ".jsonl", ".json", ".po", ".xlf", ".xliff")
-    tables = [name for name, suffix in suffixes.items() if suffix in kinds]
-    for group in (of_language, tables, list(suffixes)):
+    for group in (of_language, tables_of(suffixes), list(suffixes)):
         if len(group) == 1:
             return group[0]
     if not suffixes:
         raise DataError(f"{path}: has no text file; it holds: {_listing(names) or 'nothing'}")
     raise DataError(f"{path}: set `member` to one of its files, or unpack it: {_listing(suffixes)}")
+
+
+def candidates(names: Iterable[str]) -> dict[str, str]:
+    """The suffixes of files but for notes (`_about.txt`) and files of the system."""
+    return {
+        name: PurePosixPath(name).suffix.lower()
+        for name in names
+        if not name.endswith("/")
+        and not name.startswith("__MACOSX/")
+        and "/." not in f"/{name}"
+        and PurePosixPath(name).name[:1] not in ("_", "")
+    }
+
+
+def tables_of(suffixes: Mapping[str, str]) -> list[str]:
+    """The names of files that may have pairs; of text only where there are no others."""
+    kinds = (".tsv", ".csv", ".tmx", ".jsonl", ".json", ".po", ".xlf", ".xliff", ".parquet")
+    found = [name for name, suffix in suffixes.items() if suffix in kinds]
+    return found or [name for name, suffix in suffixes.items() if suffix == ".txt"]
 
 
 def _listing(names: Iterable[str]) -> str:

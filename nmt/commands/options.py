@@ -49,10 +49,11 @@ RunsOption = Annotated[
     ),
 ]
 MemoryOption = Annotated[
-    Path | None,
+    list[Path] | None,
     typer.Option(
         "--memory",
-        help="Translate as the pairs of this file: TMX, table, PO, ... (as for nmt init).",
+        help="Translate as the pairs of this file: TMX, table, PO, ...; also a pattern, a folder, "
+        "or given again (as for nmt init).",
         metavar="FILE",
     ),
 ]

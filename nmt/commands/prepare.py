@@ -16,7 +16,7 @@ from nmt.config.load import load_config
 from nmt.config.parts import FORMATS
 from nmt.config.schema import Config
 from nmt.data.download import fetch
-from nmt.data.formats import find_files
+from nmt.data.formats import files_in, find_files
 from nmt.data.manifest import (
     MANIFEST,
     Input,
@@ -38,6 +38,7 @@ from nmt.files import (
     replacing_folder,
     sha256_of,
 )
+from nmt.lines import archive_of
 from nmt.text.tokenizers import SIDES
 
 LISTED = 3  # line numbers on the screen, for each reason; the manifest has more
@@ -193,7 +194,10 @@ def _find_inputs(config: Config) -> tuple[dict[str, dict[str, list[Path]]], list
             language: [found / inside for found in find_files(path)]
             for language, path in paths.items()
         }
-        for language, found in files[key].items():
+        if not (source.files or source.member or inside):
+            files[key][""] = [file for path in files[key][""] for file in files_in(path)]
+        for language, parts in files[key].items():
+            found = dict.fromkeys(map(archive_of, parts))
             role = f"{key}.{language}" if language else key
             for number, path in enumerate(found, 1):
                 with explain_read_errors(path, f"; check the path under data.{key}"):

@@ -230,14 +230,14 @@ def text_settings(
     return Settings(not no_split, None if no_protect else tuple(patterns), least_confidence)
 
 
-def memory_overrides(memory: Path | None) -> list[str]:
+def memory_overrides(memory: Sequence[Path] | None) -> list[str]:
     """`decoding.key=value` each: the model looks at the pairs of the memory, with a weight that
     suits most of them.
     """
-    if memory is None:
+    if not memory:
         return []
     return [
-        f"decoding.neighbors.memory={json.dumps(str(memory), ensure_ascii=False)}",
+        f"decoding.neighbors.memory={json.dumps([*map(str, memory)], ensure_ascii=False)}",
         "decoding.neighbors.pairs=16",
         "decoding.neighbors.weight=0.8",
     ]

@@ -5,12 +5,14 @@ nmt/config/parts.py, or in an extra.
 """
 
 import csv
+import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from glob import glob, has_magic
 from itertools import islice, zip_longest
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import cast
 
 from nmt.config.parts import FORMATS
@@ -18,7 +20,7 @@ from nmt.config.schema import SourceConfig
 from nmt.data.tables import Dialect, find_dialect, read_rows
 from nmt.errors import DataError
 from nmt.files import explain_read_errors
-from nmt.lines import ignore_progress, read_raw_lines
+from nmt.lines import candidates, ignore_progress, read_raw_lines, tables_of
 
 # Why a row has no pair.
 UNDECODABLE = "undecodable"
@@ -205,6 +207,32 @@ def find_files(path: Path | Sequence[Path]) -> list[Path]:
             "folder)"
         )
     return files
+
+
+def files_in(path: Path) -> list[Path]:
+    """The files of pairs in a folder or a zip, in order; another file itself, and a zip of files of
+    several kinds.
+
+    Raises:
+        DataError: a folder has files of several kinds, or none.
+    """
+    names = [each.relative_to(path).as_posix() for each in path.rglob("*") if each.is_file()]
+    with suppress(zipfile.BadZipFile, OSError), zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+    tables = tables_of(candidates(names))
+    kinds = sorted({PurePosixPath(name).suffix.lower() for name in tables})
+    if len(kinds) == 1 and (len(tables) > 1 or path.is_dir()):
+        return [Path(f"{path}/{name}") for name in sorted(tables)]
+    if path.is_dir():
+        found = ", ".join(kinds) or "no files of pairs"
+        raise DataError(f"{path}: has {found}; name files of one kind, such as {path}/*.po")
+    return [path]
+
+
+def named(sources: Sequence[PairSource]) -> str:
+    """The name of files, for messages."""
+    n_others = len(sources) - 1
+    return f"{sources[0].name} and {n_others} more files" if n_others else sources[0].name
 
 
 def open_source(config: SourceConfig, files: Files, languages: Languages) -> list[PairSource]:

@@ -34,7 +34,7 @@ from nmt.data.reading import (
 from nmt.data.splitting import Mask
 from nmt.data.workers import Workers
 from nmt.errors import DataError
-from nmt.lines import write_lines
+from nmt.lines import archive_of, write_lines
 from nmt.text.tokenizers import REPAIRS, SIDES, Side, model_path
 from nmt.text.vocabulary import SPECIALS, Vocabulary
 
@@ -143,7 +143,8 @@ def _read_sources(job: Job) -> tuple[Pairs, list[Source], dict[str, Source]]:
         key: [path for paths in files.values() for path in paths]
         for key, files in job.files.items()
     }
-    n_bytes = sum(path.stat().st_size for path in chain.from_iterable(paths.values()))
+    inputs = {archive_of(path) for path in chain.from_iterable(paths.values())}
+    n_bytes = sum(path.stat().st_size for path in inputs)
     pairs = Pairs(job.scratch / "source.tsv")
     with job.bar("read", n_bytes, "B") as bar:
         sources = [

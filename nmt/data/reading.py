@@ -29,6 +29,7 @@ from nmt.data.formats import (
     NoPairError,
     PairSource,
     RawRow,
+    named,
 )
 from nmt.data.splitting import (
     Fingerprints,
@@ -254,8 +255,7 @@ def read_pairs(
                 raise DataError(problem)
             warnings.warn(problem, NmtWarning, stacklevel=2)
         total.add(tally, source.name if len(sources) > 1 else None)
-    n_others = len(sources) - 1
-    name = f"{sources[0].name} and {n_others} more files" if n_others else sources[0].name
+    name = named(sources)
     if len(output) == count_before:
         raise DataError(_nothing_usable(name, total))
     checks.check_dropped(name, total.dropped, total.read)

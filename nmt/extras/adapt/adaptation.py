@@ -36,7 +36,7 @@ from nmt.extras.adapt.choice import (
     search,
 )
 from nmt.extras.init.inspection import inspect
-from nmt.extras.init.measurement import Measures, measure
+from nmt.extras.init.measurement import Measures, by_file, measure
 from nmt.extras.init.proposal import (
     MIN_PAIRS,
     check_number,
@@ -139,7 +139,7 @@ def adapt(
     if base != run and not quiet:
         text = f"{run} is adapted from {base}; this starts there too, with these pairs alone"
         print(text, flush=True)
-    name = re.sub(r"[^\w-]+", "-", memory[0].name.partition(".")[0])
+    name = re.sub(r"[^\w-]+", "-", memory[0].name.partition(".")[0]).strip("-") or "memory"
     output = output or RUNS_FOLDER / f"{base.resolve().name}-{name}"
     unfinished = output.parent / f".{output.name}.adapting"
     if output.exists():
@@ -233,6 +233,8 @@ def _inspect(paths: Sequence[Path], parent: Config) -> tuple[dict[str, Any], Mea
 def _configure(work: Work, general: Path) -> Config:
     parent = load_run_to_fine_tune(work.base, None)
     source, found = _inspect(work.memory, parent)
+    if listing := by_file(found.texts):
+        work.say(listing)
     values = propose_fine_tuning(
         work.output.name, source, found, str(work.base), parent, general, work.mix, PASSES
     )

@@ -15,8 +15,8 @@ def command(
         list[Path],
         typer.Option(
             "--with",
-            help="Your pairs: a table, TMX, JSON, Parquet, PO or XLIFF file (also .gz, .zip); or, "
-            "given twice, two files with a sentence per line.",
+            help="Your pairs: a table, TMX, JSON, Parquet, PO or XLIFF (also .gz, .zip), or "
+            "several: a pattern, a folder, or given again; or two files with a sentence per line.",
             metavar="FILE",
         ),
     ],
@@ -71,8 +71,6 @@ def command(
         ConfigError: an option is wrong, or the run folder to write exists.
         NmtError: the run or the data cannot be used, or nothing is gained within `max_loss`.
     """
-    if len(memory) > 2:
-        raise ConfigError("--with: give one file, or two files with a sentence per line")
     if not 0 < mix < 1:
         raise ConfigError(f"--mix {mix:g}: must be above 0 and below 1, for example 0.5")
     from nmt.extras.adapt.adaptation import adapt

@@ -98,7 +98,7 @@ def command(
         members = [stack.enter_context(opened(path)) for path in run or (None,)]
         options = {
             "json": as_json,
-            "memory": _described(memory),
+            "memory": [*map(_described, memory or ())],
             "glossary": _described(glossary),
             "no_split": no_split,
             "no_protect": no_protect,

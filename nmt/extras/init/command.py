@@ -20,7 +20,7 @@ from nmt.data.manifest import MANIFEST
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation.scores import choose_tokenizer
 from nmt.extras.init.inspection import PairFiles, inspect
-from nmt.extras.init.measurement import Measures, measure
+from nmt.extras.init.measurement import Measures, by_file, measure
 from nmt.extras.init.proposal import load_run_to_fine_tune, propose, propose_specialist
 from nmt.extras.init.tatoeba import expected, source_of
 from nmt.files import explain_write_errors, write_text
@@ -37,8 +37,8 @@ def command(
         list[Path] | None,
         typer.Option(
             "--data",
-            help="Table, TMX, JSON, Parquet, PO or XLIFF with pairs (also .gz, .zip); or, given "
-            "twice, two files with a sentence per line.",
+            help="Table, TMX, JSON, Parquet, PO or XLIFF with pairs (also .gz, .zip), or several: "
+            "a pattern, a folder, or given again; or two files with a sentence per line.",
             metavar="FILE",
         ),
     ] = None,
@@ -63,15 +63,13 @@ def command(
     direction; without direction, too, it has the sample that comes with nmt.
 
     Raises:
-        ConfigError: there are more than two files, or the direction is not one.
+        ConfigError: the direction is not one.
         DataError: the data cannot be used, its languages are not clear, or the folder holds a file
             of the same name.
     """
     wanted = None if direction is None else _parse_direction(direction)
     if run is not None and not data:
         raise ConfigError("--from: name the data for fine-tuning with --data")
-    if data and len(data) > 2:
-        raise ConfigError("--data: give one table, or two files with a sentence per line")
     if folder.exists() and not folder.is_dir():
         raise DataError(f"{folder}: is a file; name a folder")
     if data:
@@ -195,7 +193,9 @@ def _facts(
     files: PairFiles, languages: Languages, found: Measures, config: Config, *, is_guess: bool
 ) -> dict[str, str]:
     """What the data looks like."""
-    facts = {"data": f"{' and '.join(map(str, files.paths))}: {found.count}, {files.layout}"}
+    facts = {"data": f"{' and '.join(map(str, files.given))}: {found.count}, {files.layout}"}
+    if listing := by_file(found.texts):
+        facts["files"] = listing
     n_dropped = sum(found.dropped.values())
     if n_dropped:
         listing = ", ".join(

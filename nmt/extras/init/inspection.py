@@ -14,11 +14,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from nmt.config.parts import FORMATS, choices, having
-from nmt.data.formats import Languages
+from nmt.data.formats import Languages, files_in, find_files
 from nmt.data.tables import DELIMITERS, find_dialect, read_rows
 from nmt.errors import DataError
 from nmt.extras.init.languages import guess_language, language_of_name
-from nmt.files import explain_read_errors
 from nmt.lines import MARKS, decode_lines, read_blocks, read_raw_lines
 from nmt.plugins import import_object
 from nmt.text.accelerators import split_accelerator
@@ -82,11 +81,13 @@ class PairFiles:
     """Files of sentence pairs.
 
     Attributes:
-        paths: one file, or two files with a sentence per line.
+        given: what the user has named, such as a pattern or a folder.
+        paths: its files, or two files with a sentence per line.
         format: for the configuration. layout: the same in words.
         columns: of the two sides.
     """
 
+    given: tuple[Path, ...]
     paths: tuple[Path, ...]
     format: str
     layout: str
@@ -119,19 +120,28 @@ class PairFiles:
         return first, second
 
     def by_language(self, languages: Languages) -> dict[str, list[Path]]:
-        """The file of each language, or that of both under "", as `open_source` takes them."""
+        """The file of each language, or those of both under "", as `open_source` takes them."""
         if self.format != "lines":
-            return {"": [self.paths[0]]}
+            return {"": [*self.paths]}
         return {languages[0]: [self.paths[0]], languages[1]: [self.paths[-1]]}
+
+    @property
+    def keys(self) -> list[Key]:
+        """For `columns` of the configuration, if the format has some."""
+        has_keys = self.format not in ("lines", "tmx", "po", "xliff")
+        return [column.key for column in self.columns if has_keys]
 
     def source(self, languages: Languages, name: Callable[[Path], str] = str) -> dict[str, Any]:
         """For the configuration. name: how it names a file."""
-        names = {key: name(path) for key, (path,) in self.by_language(languages).items()}
         source: dict[str, Any] = {"format": self.format}
-        source |= {"files": names} if self.format == "lines" else {"path": names[""]}
-        if self.format not in ("lines", "tmx", "po", "xliff"):
-            keys = (column.key for column in self.columns)
-            source["columns"] = dict(zip(languages, keys, strict=True))
+        if self.format == "lines":
+            files = self.by_language(languages)
+            source["files"] = {key: name(path) for key, (path,) in files.items()}
+        else:
+            names = [name(path) for path in self.given]
+            source["path"] = names if len(names) > 1 else names[0]
+        if self.keys:
+            source["columns"] = dict(zip(languages, self.keys, strict=True))
         is_cleaned = self.format in ("po", "xliff")
         if not is_cleaned and all(column.has_accelerators for column in self.columns):
             source["accelerators"] = True
@@ -151,40 +161,60 @@ NO_PAIRS = {
 
 
 def inspect(paths: Sequence[Path], wanted: Languages | None = None) -> PairFiles:
-    """One file of pairs, or two whose lines correspond; plain or compressed.
+    """Files of pairs in one format, or two whose lines correspond; plain or compressed.
 
     Args:
+        paths: also patterns, folders, and a zip of many.
         wanted: the languages that the user names, for a file that has more than two.
 
     Raises:
         DataError: a file cannot be read, or its pairs are not found.
     """
-    for path in paths:
+    files = [file for path in paths for found in find_files(path) for file in files_in(found)]
+    for path in files:
         if advice := NO_PAIRS.get(path.suffix.lower()):
             raise DataError(f"{path}: {advice}")
-    formats = [recognize(path) for path in paths]
-    if len(paths) == 2:
-        for path, name in zip(paths, formats, strict=True):
-            if name not in ("csv", "lines"):
-                raise DataError(f"{path}: has pairs (format {name}); give it alone")
-        src, tgt = (_column(1, _name_of_file(path), _sample_lines(path)) for path in paths)
-        return PairFiles(tuple(paths), "lines", "a sentence per line", (src, tgt))
-    (path,) = paths
-    if formats == ["csv"]:
+    formats = {path: recognize(path) for path in files}
+    names = {*formats.values()}
+    is_table = any({".csv", ".tsv"} & {*path.suffixes} for path in files)
+    if len(files) == 2 and names <= {"csv", "lines"} and not is_table:
+        src, tgt = (_column(1, _name_of_file(path), _sample_lines(path)) for path in files)
+        return PairFiles(tuple(files), tuple(files), "lines", "a sentence per line", (src, tgt))
+    if len(names) > 1 or (len(files) > 1 and names == {"lines"}):
+        found = ", ".join(f"{path} {name}" for path, name in formats.items())
+        raise DataError(f"give pairs of one format, or two files with a sentence per line: {found}")
+    parts = list[PairFiles]()
+    for path in files:
+        with suppress(DataError):  # some may have no texts
+            parts.append(_inspect_file(path, formats[path], wanted))
+    parts = parts or [_inspect_file(files[0], formats[files[0]], wanted)]
+    best = max(parts, key=lambda each: sum(bool(column.language) for column in each.columns))
+    for each in parts if len(files) > 1 else ():
+        each.languages(wanted or best.languages(None))
+        if each.keys != best.keys:
+            raise DataError(
+                f"{each.paths[0]}: has other columns than {best.paths[0]}; give one kind"
+            )
+    return replace(best, given=tuple(paths), paths=tuple(files))
+
+
+def _inspect_file(path: Path, name: str, wanted: Languages | None) -> PairFiles:
+    """name: of its format."""
+    if name == "csv":
         return _inspect_table(path, wanted)
     texts: dict[Key, list[str]]
-    if formats == ["lines"]:
+    if name == "lines":
         layout = "two files with a sentence per line"
         texts = {code: _sample_lines(path, code) for code in languages_of_members(path)}
     else:
-        layout = f"format {formats[0]}"
-        records = import_object(FORMATS[formats[0]].trait("records"))(path)
-        texts = _find_texts(path, records, is_complete=formats != ["tmx"])
+        layout = f"format {name}"
+        records = import_object(FORMATS[name].trait("records"))(path)
+        texts = _find_texts(path, records, is_complete=name != "tmx")
     chosen = _choose(path, {key: str(key) for key in texts}, texts, wanted)
     src, tgt = (_column(key, str(key), texts[key]) for key in chosen)
-    if formats == ["po"] and src.language is None:  # that of most programs
+    if name == "po" and src.language is None:  # that of most programs
         src = replace(src, language="en")
-    return PairFiles((path,), formats[0], layout, (src, tgt))
+    return PairFiles((path,), (path,), name, layout, (src, tgt))
 
 
 def recognize(path: Path) -> str:
@@ -194,14 +224,13 @@ def recognize(path: Path) -> str:
     Raises:
         DataError: the file cannot be read, or has a format without a reader: which, and what to do.
     """
-    with explain_read_errors(path), path.open("rb") as file:
-        if file.read(4) == b"PAR1":
-            return "parquet"
     if len(languages_of_members(path)) > 1:
         return "lines"
     if OFFICE_FILES & {*_member_names(path)}:
         raise DataError(f"{path}: is an office document, which `nmt` does not read; {TABLE}")
     content = b"".join(islice(read_blocks(path), 8))
+    if content.startswith(b"PAR1"):
+        return "parquet"
     text = content.decode(json.detect_encoding(content), "replace")
     for name in having(FORMATS, "begins"):
         if re.match(FORMATS[name].trait("begins"), text, re.IGNORECASE):
@@ -220,7 +249,7 @@ def languages_of_members(path: Path) -> list[str]:
 
 def _member_names(path: Path) -> list[str]:
     """None for a file that is no zip; reading it reports a damaged one."""
-    with suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+    with suppress(zipfile.BadZipFile, OSError), zipfile.ZipFile(path) as archive:
         return archive.namelist()
     return []
 
@@ -252,7 +281,9 @@ def _inspect_table(path: Path, wanted: Languages | None) -> PairFiles:
     layout = (
         f"separated by {DELIMITERS[dialect.delimiter]}, {'with' if has_header else 'no'} header"
     )
-    return PairFiles((path,), "tsv" if dialect.delimiter == "\t" else "csv", layout, (src, tgt))
+    return PairFiles(
+        (path,), (path,), "tsv" if dialect.delimiter == "\t" else "csv", layout, (src, tgt)
+    )
 
 
 def _find_texts(

@@ -3,7 +3,8 @@ all pairs of a file that a user has: a translation memory, a table, a catalog.
 """
 
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +13,12 @@ import numpy as np
 
 from nmt.config.schema import CleaningConfig, SourceConfig, SplitConfig
 from nmt.data import checks, splitting
-from nmt.data.formats import Files, Languages, open_source
+from nmt.data.formats import Files, Languages, PairSource, named, open_source
 from nmt.data.reading import (
     CHUNK_ROWS,
     DUPLICATE,
     KINDS,
+    CleanedChunk,
     Pair,
     Tally,
     clean_rows,
@@ -44,6 +46,7 @@ class Measures:
         n_held_out: how many pairs are a good dev set, and test set.
         n_characters: of a side, on average over both. n_different: different characters.
         has_no_spaces: for source and target, whether no spaces stand between words.
+        texts: the number of rows of each file, by name.
     """
 
     name: str
@@ -55,6 +58,7 @@ class Measures:
     n_characters: int
     n_different: int
     has_no_spaces: tuple[bool, bool]
+    texts: Mapping[str, int]
 
     @property
     def count(self) -> str:
@@ -68,33 +72,29 @@ def measure(config: SourceConfig, files: Files, languages: Languages) -> Measure
     """Reads the pairs as `nmt prepare` does, and gives the same errors and warnings.
 
     Args:
-        files: one, or one for each language.
+        files: those of a source, or one for each language.
         languages: of source and target.
 
     Raises:
         DataError: the files do not fit the configuration or the languages, or hold no pairs.
     """
-    (source,) = open_source(config, files, languages)
-    tally, n_rows, n_cleaned = Tally(), 0, 0
+    sources = open_source(config, files, languages)
+    tally, counts, n_cleaned = Tally(), Counter({each.name: 0 for each in sources}), 0
     fingerprints, texts = list[bytes](), list[str]()
-    for rows in chunked(source.rows(), CHUNK_ROWS):
-        if n_rows < MAX_CLEANED:
-            chunk = clean_rows(
-                source, CleaningConfig(), rows, source.first_line + n_rows, languages
-            )
-            tally.add(chunk.tally)
-            fingerprints.append(chunk.fingerprints)
-            texts += chunk.lines.splitlines()
-            n_cleaned += len(rows)
-        n_rows += len(rows)
+    for chunk in _cleaned(sources, CleaningConfig(), languages, counts, MAX_CLEANED):
+        tally.add(chunk.tally)
+        fingerprints.append(chunk.fingerprints)
+        texts += chunk.lines.splitlines()
+        n_cleaned = counts.total()
+    name, n_rows = named(sources), counts.total()
     columns = np.frombuffer(b"".join(fingerprints), "<u8").reshape(-1, len(KINDS))
     different = columns[splitting.find_first(columns[:, 0])]
-    checks.check_dropped(source.name, tally.dropped, tally.read)
+    checks.check_dropped(name, tally.dropped, tally.read)
     pairs = [*map(to_pair, texts[:: len(texts) // MAX_CHECKED + 1])]
-    checks.check_languages(source.name, pairs, languages)
+    checks.check_languages(name, pairs, languages)
     part = n_cleaned / n_rows if n_rows else 1
     return Measures(
-        source.name,
+        name,
         round(len(different) / part),
         tally.read,
         {**tally.dropped, DUPLICATE: len(columns) - len(different)},
@@ -103,7 +103,30 @@ def measure(config: SourceConfig, files: Files, languages: Languages) -> Measure
         round(sum(map(len, texts)) / 2 / part),
         len(set().union(*texts)),
         (has_no_spaces([src for src, _ in pairs]), has_no_spaces([tgt for _, tgt in pairs])),
+        counts,
     )
+
+
+def _cleaned(
+    sources: Sequence[PairSource],
+    config: CleaningConfig,
+    languages: Languages,
+    counts: Counter[str],
+    most: int = sys.maxsize,
+) -> Iterator[CleanedChunk]:
+    """The rows in parts. counts: gets the rows of each source. most: rows that are cleaned."""
+    for source in sources:
+        for rows in chunked(source.rows(), CHUNK_ROWS):
+            line, is_cleaned = source.first_line + counts[source.name], counts.total() < most
+            counts[source.name] += len(rows)
+            if is_cleaned:
+                yield clean_rows(source, config, rows, line, languages)
+
+
+def by_file(texts: Mapping[str, int]) -> str:
+    """How many texts came from each file, if there are several."""
+    listing = ", ".join(f"{name} {count:,}" for name, count in texts.items())
+    return f"texts of each file: {listing}" if len(texts) > 1 else ""
 
 
 def _held_out(fingerprints: splitting.Fingerprints) -> int:
@@ -124,28 +147,29 @@ def _held_out(fingerprints: splitting.Fingerprints) -> int:
     return max(1, size)
 
 
-def read_pairs(path: Path, languages: Languages) -> list[Pair]:
-    """The pairs of a file in this direction, in their order: found as `nmt init` finds them, and
-    normalized as `nmt prepare` does. Those that cannot be read, or lack a side, are left out.
+def read_pairs(paths: Sequence[Path], languages: Languages) -> tuple[list[Pair], str]:
+    """The pairs of files in this direction, in their order, and as `by_file`: found as `nmt init`
+    finds them, and normalized as `nmt prepare` does. Those that cannot be read, or lack a side, are
+    left out.
 
     Args:
         languages: of source and target.
 
     Raises:
-        DataError: the file cannot be read, has other languages, or holds no pair.
+        DataError: a file cannot be read or has other languages, or there is no pair.
     """
-    files = inspect([path], languages)
+    files = inspect(paths, languages)
     columns = files.languages(languages)
     config = SourceConfig(**files.source(columns))
-    (source,) = open_source(config, files.by_language(columns), languages)
-    pairs, tally, line = list[Pair](), Tally(), source.first_line
-    for rows in chunked(source.rows(), CHUNK_ROWS):
-        chunk = clean_rows(source, ANY_LENGTH, rows, line, languages)
+    sources = open_source(config, files.by_language(columns), languages)
+    counts = Counter({each.name: 0 for each in sources})
+    pairs, tally = list[Pair](), Tally()
+    for chunk in _cleaned(sources, ANY_LENGTH, languages, counts):
         pairs += map(to_pair, chunk.lines.split("\n")[:-1])
         tally.add(chunk.tally)
-        line += len(rows)
+    name = named(sources)
     if not pairs:
-        raise DataError(f"{path}: none of its {tally.read:,} pairs can be used")
-    checks.check_dropped(source.name, tally.dropped, tally.read)
-    checks.check_languages(source.name, pairs[:: len(pairs) // MAX_CHECKED + 1], languages)
-    return pairs
+        raise DataError(f"{name}: none of its {tally.read:,} pairs can be used")
+    checks.check_dropped(name, tally.dropped, tally.read)
+    checks.check_languages(name, pairs[:: len(pairs) // MAX_CHECKED + 1], languages)
+    return pairs, by_file(counts)

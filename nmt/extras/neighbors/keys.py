@@ -32,10 +32,10 @@ class NeighborsConfig(Section):
             "weight becomes 0"
         ),
     )
-    memory: Path | None = Field(
+    memory: Path | list[Path] | None = Field(
         None,
         description="file of your own pairs to look at, in place of those of the run (TMX, "
-        "table, ...); default: none",
+        "table, ...), or a pattern, a folder, a list; default: none",
     )
 
 

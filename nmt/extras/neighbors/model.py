@@ -7,6 +7,7 @@ teacher forcing.
 """
 
 import csv
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from copy import copy
@@ -104,9 +105,12 @@ def wrap(
     texts, stored = Counter[Pair](), None
     if options.memory is not None:
         read_pairs = import_object("nmt.extras.init.measurement:read_pairs")
-        texts.update(
-            read_pairs(options.memory, (config.data.src_language, config.data.tgt_language))
-        )
+        memory = options.memory if isinstance(options.memory, list) else [options.memory]
+        languages = config.data.src_language, config.data.tgt_language
+        own, listing = read_pairs(memory, languages)
+        texts.update(own)
+        if listing:
+            print(f"nmt: {listing}", file=sys.stderr)
     elif not path.exists():
         raise ConfigError(
             f"decoding.neighbors.pairs: {options.pairs} needs the training pairs in the run; "

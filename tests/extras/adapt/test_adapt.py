@@ -179,7 +179,6 @@ def test_general_pairs_of_a_file(nmt: Run, folder: Path, work: Path) -> None:
     ("words", "text"),
     [
         (("--mix", "1"), "--mix 1: must be above 0 and below 1, for example 0.5"),
-        (("--with", "b.tsv", "--with", "c.tsv"), "--with: give one file, or two files with a"),
         (("-o", "run"), "run: exists already; name another run with -o"),
     ],
 )

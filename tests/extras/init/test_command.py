@@ -120,6 +120,23 @@ def test_two_files(nmt: Run, here: Path) -> None:
     }
 
 
+def test_several_files_are_one_source(nmt: Run, here: Path) -> None:
+    pairs = toy.sentence_pairs()
+    Path("po").mkdir()
+    for name, part in {"a": pairs[:300], "b": pairs[300:]}.items():
+        Path("po", f"{name}.po").write_bytes(FORMATS["po"](part))
+    for given in (["po"], ["po/*.po"], ["po/a.po", "po/b.po"]):
+        name = f"x{len(given)}{'*' in given[0]}"
+        options = [word for path in given for word in ("--data", path)]
+        printed = nmt.prints("init", name, *options)
+        assert (
+            "588 pairs, format po\nfiles       texts of each file: po/a.po 300, po/b.po 288"
+            in printed
+        )
+        assert prepared_pairs(Path(name, f"{name}.yaml")) == 588
+        shutil.rmtree("prepared")
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 def test_each_format_that_prepare_reads(nmt: Run, here: Path, kind: str) -> None:
     name = "pairs.zip" if kind == "zip" else "unnamed"  # the content says the other formats
@@ -223,10 +240,6 @@ def test_nothing_is_replaced(nmt: Run, here: Path) -> None:
                 "the languages are not clear (unknown and unknown); name them with --direction, "
                 "for example en-de"
             ),
-        ),
-        (
-            ["--data", "few.tsv", "--data", "few.tsv", "--data", "few.tsv"],
-            "--data: give one table, or two files with a sentence per line",
         ),
     ],
 )

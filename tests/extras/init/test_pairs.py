@@ -138,7 +138,9 @@ def test_files_without_such_pairs_are_refused(
 ) -> None:
     (tmp_path / "pairs").write_bytes(content)
     with pytest.raises(DataError, match=text):
-        inspect([tmp_path / "pairs"]) if wanted is None else read_pairs(tmp_path / "pairs", wanted)
+        inspect([tmp_path / "pairs"]) if wanted is None else read_pairs(
+            [tmp_path / "pairs"], wanted
+        )
 
 
 def test_two_of_three_languages(tmp_path: Path) -> None:
@@ -193,10 +195,109 @@ def test_each_format_gives_the_pairs_in_the_direction(
     expected = [("Open the door.", TWO[0][1]), TWO[1]]
     if direction == ("de", "en"):
         expected = [(tgt, src) for src, tgt in expected]
-    assert [*dict.fromkeys(read_pairs(tmp_path / "pairs", direction))] == expected
+    assert [*dict.fromkeys(read_pairs([tmp_path / "pairs"], direction)[0])] == expected
 
 
 def test_pairs_that_lack_a_side_are_left_out_and_long_ones_stay(tmp_path: Path) -> None:
     pairs = [*toy.sentence_pairs()[:20], ("OK", "Ja, das ist völlig in Ordnung. " * 9)]
     path = toy.write_table(tmp_path / "a.tsv", [*pairs, ("", "Nein."), ("No.", " ")])
-    assert read_pairs(path, ("en", "de")) == [*pairs[:-1], ("OK", pairs[-1][1].strip())]
+    expected = [*pairs[:-1], ("OK", pairs[-1][1].strip())]
+    assert read_pairs([path], ("en", "de")) == (expected, "")
+
+
+# In PO, quotation marks need escapes.
+PLAIN = [pair for pair in PAIRS if '"' not in pair[0]]
+PO = FORMATS["po"]
+FRENCH = PO(PLAIN).replace(b"Language: de", b"Language: fr")
+UNTRANSLATED = b'msgid ""\nmsgstr ""\n"Language: de\\n"\n\nmsgid "One."\nmsgstr ""\n'
+CSV = table([("en", "de"), *PLAIN], ",")
+
+
+@pytest.mark.parametrize(
+    ("files", "given", "counts"),
+    [
+        ({"a.po": PO(PLAIN[:10]), "b.po": PO(PLAIN[10:])}, ["*.po"], {"a.po": 10, "b.po": None}),
+        ({"a.po": PO(PLAIN), "b.po": UNTRANSLATED}, ["b.po", "a.po"], {"b.po": 0, "a.po": None}),
+        ({"po/de/a.po": PO(PLAIN), "po/x.pot": PO(PLAIN), "po/.b.po": b"x"}, ["po"], {}),
+        (
+            {"po/a.po": PO(PLAIN[:9]), "po/b/a.po": PO(PLAIN[9:]), "po/c.txt": b"x"},
+            ["po"],
+            {"po/a.po": 9, "po/b/a.po": None},
+        ),
+        (
+            {"a.zip": zipped({"x/a.po": PO(PLAIN[:7]), "b.po": PO(PLAIN[7:]), "LICENSE.txt": "x"})},
+            ["a.zip"],
+            {"a.zip/b.po": None, "a.zip/x/a.po": 7},
+        ),
+        ({"a.csv": CSV, "b.csv": CSV}, ["a.csv", "b.csv"], {"a.csv": len(PLAIN), "b.csv": None}),
+        (
+            {"a.tmx": FORMATS["tmx"](PLAIN), "b.tmx": FORMATS["tmx"](PLAIN)},
+            ["?.tmx"],
+            {"a.tmx": len(PLAIN), "b.tmx": None},
+        ),
+        (
+            {"a.jsonl": FORMATS["jsonl"](PLAIN), "b.jsonl": FORMATS["jsonl"](PLAIN)},
+            ["."],
+            {"a.jsonl": len(PLAIN), "b.jsonl": None},
+        ),
+        (
+            {
+                "a.zip": zipped(
+                    {f"{side}.txt": "".join(f"{pair[side]}\n" for pair in PLAIN) for side in (0, 1)}
+                )
+            },
+            ["a.zip"],
+            {},
+        ),
+    ],
+)
+def test_several_files_of_one_format(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    files: dict[str, bytes],
+    given: list[str],
+    counts: dict[str, int | None],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, content in files.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_bytes(content)
+    pairs, listing = read_pairs([*map(Path, given)], ("en", "de"))
+    assert {*pairs} == {*PLAIN}
+    rest = len(pairs) - sum(filter(None, counts.values()))
+    rows = ", ".join(f"{name} {rest if n is None else n}" for name, n in counts.items())
+    assert listing == (f"texts of each file: {rows}" if counts else "")
+
+
+@pytest.mark.parametrize(
+    ("files", "problem"),
+    [
+        (
+            {"a.po": PO(PLAIN), "b.tmx": FORMATS["tmx"](PLAIN)},
+            "has .po, .tmx; name files of one kind",
+        ),
+        ({"a.md": b"x"}, "has no files of pairs; name files of one kind"),
+        ({"a.po": PO(PLAIN), "b.po": FRENCH}, "b.po: has fr, and not en and de"),
+        (
+            {"a.csv": CSV, "b.csv": table([("de", "en"), *PLAIN], ",")},
+            "b.csv: has other columns than",
+        ),
+        ({"a.po": PO(PLAIN), "b.po": b"One sentence.\n"}, "give pairs of one format, or two files"),
+        ({"a.po": UNTRANSLATED, "b.po": UNTRANSLATED}, "a.po: has no two columns of text"),
+    ],
+)
+def test_several_files_that_do_not_fit(
+    tmp_path: Path, files: dict[str, bytes], problem: str
+) -> None:
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=problem):
+        read_pairs([tmp_path], ("en", "de"))
+
+
+def test_a_file_in_a_zip_is_no_other_file(tmp_path: Path) -> None:
+    (tmp_path / "a.po").write_bytes(PO(PLAIN))
+    content = zipped(dict.fromkeys((f"{tmp_path}/a.po", "../a.po"), "x"))
+    (tmp_path / "a.zip").write_bytes(content)
+    with pytest.raises(DataError, match=r"a.zip: has no |no columns found"):
+        read_pairs([tmp_path / "a.zip"], ("en", "de"))
