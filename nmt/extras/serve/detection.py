@@ -10,7 +10,7 @@ from nmt.extras.init.languages import guess_language
 from nmt.extras.serve.answers import ServedRun
 from nmt.extras.serve.schemas import Detection
 from nmt.text.tokenizers import Tokenizer
-from nmt.text.vocabulary import SPECIALS, Vocabulary, WordFrequencies, unigram_log_probs
+from nmt.text.vocabulary import SPECIALS, Vocabulary, unigram_log_probs
 
 MAX_CHARACTERS = 1000  # of a text that are read
 # Tags, addresses, placeholders, numbers: words of no language.
@@ -19,18 +19,21 @@ GUESS = 2.0  # nats that the guess by stop words adds; it decides where language
 # Nats per character, in units of those of the training data: up to the first a text may be in the
 # language, from the second on it is not.
 USUAL, UNUSUAL = 1.5, 2.5
+OTHER = 0.5  # nats per letter, in these units, that a guess of another language takes
+UNKNOWN = 2.2  # those of an unknown word: a text without known words is hardly in the language
 
 
 class Detector:
     """Knows the languages of some runs; of each, the first run counts."""
 
     def __init__(self, runs: Iterable[ServedRun]) -> None:
-        self._languages: dict[str, tuple[WordFrequencies, float]] = {}
+        self._languages: dict[str, tuple[Tokenizer, dict[str, float], float]] = {}
         for run in runs:
             codes, parts = (run.info.source, run.info.target), run.texts.sentence_translator
             both = zip(codes, parts.tokenizers, parts.vocabularies, strict=True)
             for code, tokenizer, vocabulary in both:
-                known = WordFrequencies(tokenizer, vocabulary), _usual(tokenizer, vocabulary)
+                log_probs = dict(zip(vocabulary, unigram_log_probs(vocabulary.counts), strict=True))
+                known = tokenizer, log_probs, _usual(tokenizer, vocabulary)
                 self._languages.setdefault(code, known)
 
     def __call__(self, text: str) -> list[Detection]:
@@ -39,9 +42,15 @@ class Detector:
         text = text.lower() if text.isupper() else text
         guess = guess_language([text])
         rows = []
-        for code, (frequencies, usual) in self._languages.items():
-            (log_prob,), length = frequencies.log_probs([text]), _length(text)
+        for code, (tokenizer, log_probs, usual) in self._languages.items():
+            # An unknown word may be a whole text, which has no spaces: each letter counts.
+            log_prob = sum(
+                log_probs.get(token, UNKNOWN * usual * _length(tokenizer.join([token])))
+                for token in tokenizer.split(text)
+            )
+            length = _length(text)
             unusual = log_prob / length / usual if length else UNUSUAL
+            unusual += OTHER * (guess not in (None, *self._languages))
             fit = min(max((UNUSUAL - unusual) / (UNUSUAL - USUAL), 0), 1)
             rows.append((code, log_prob + GUESS * (code == guess), fit))
         best = max(score for _, score, _ in rows)
