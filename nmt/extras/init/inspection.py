@@ -125,12 +125,6 @@ class PairFiles:
             return {"": [*self.paths]}
         return {languages[0]: [self.paths[0]], languages[1]: [self.paths[-1]]}
 
-    @property
-    def keys(self) -> list[Key]:
-        """For `columns` of the configuration, if the format has some."""
-        has_keys = self.format not in ("lines", "tmx", "po", "xliff")
-        return [column.key for column in self.columns if has_keys]
-
     def source(self, languages: Languages, name: Callable[[Path], str] = str) -> dict[str, Any]:
         """For the configuration. name: how it names a file."""
         source: dict[str, Any] = {"format": self.format}
@@ -140,8 +134,9 @@ class PairFiles:
         else:
             names = [name(path) for path in self.given]
             source["path"] = names if len(names) > 1 else names[0]
-        if self.keys:
-            source["columns"] = dict(zip(languages, self.keys, strict=True))
+        if self.format not in ("lines", "tmx", "po", "xliff"):
+            keys = (column.key for column in self.columns)
+            source["columns"] = dict(zip(languages, keys, strict=True))
         is_cleaned = self.format in ("po", "xliff")
         if not is_cleaned and all(column.has_accelerators for column in self.columns):
             source["accelerators"] = True
@@ -190,10 +185,10 @@ def inspect(paths: Sequence[Path], wanted: Languages | None = None) -> PairFiles
     parts = parts or [_inspect_file(files[0], formats[files[0]], wanted)]
     best = max(parts, key=lambda each: sum(bool(column.language) for column in each.columns))
     for each in parts if len(files) > 1 else ():
-        each.languages(wanted or best.languages(None))
-        if each.keys != best.keys:
+        own, first = (one.languages(wanted or best.languages(None)) for one in (each, best))
+        if each.source(own).get("columns") != best.source(first).get("columns"):
             raise DataError(
-                f"{each.paths[0]}: has other columns than {best.paths[0]}; give one kind"
+                f"{each.paths[0]}: has other columns than {best.paths[0]}; make them equal"
             )
     return replace(best, given=tuple(paths), paths=tuple(files))
 

@@ -106,8 +106,7 @@ def wrap(
     if options.memory is not None:
         read_pairs = import_object("nmt.extras.init.measurement:read_pairs")
         memory = options.memory if isinstance(options.memory, list) else [options.memory]
-        languages = config.data.src_language, config.data.tgt_language
-        own, listing = read_pairs(memory, languages)
+        own, listing = read_pairs(memory, (config.data.src_language, config.data.tgt_language))
         texts.update(own)
         if listing:
             print(f"nmt: {listing}", file=sys.stderr)

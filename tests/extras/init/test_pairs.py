@@ -279,7 +279,7 @@ def test_several_files_of_one_format(
         ({"a.md": b"x"}, "has no files of pairs; name files of one kind"),
         ({"a.po": PO(PLAIN), "b.po": FRENCH}, "b.po: has fr, and not en and de"),
         (
-            {"a.csv": CSV, "b.csv": table([("de", "en"), *PLAIN], ",")},
+            {"a.csv": CSV, "b.csv": table([("English", "German"), *PLAIN], ",")},
             "b.csv: has other columns than",
         ),
         ({"a.po": PO(PLAIN), "b.po": b"One sentence.\n"}, "give pairs of one format, or two files"),
