@@ -222,7 +222,7 @@ DATA = [
         edit=lambda: Path("pairs.tsv").unlink(),
     ),
     case(
-        "pairs.tsv: is a folder, not a file",
+        "pairs.tsv: is a folder with no files of pairs; name files of one kind",
         edit=both(lambda: Path("pairs.tsv").unlink(), lambda: Path("pairs.tsv").mkdir()),
     ),
     case("pairs.tsv: is empty", edit=lambda: write([])),

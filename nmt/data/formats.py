@@ -225,7 +225,9 @@ def files_in(path: Path) -> list[Path]:
         return [Path(f"{path}/{name}") for name in sorted(tables)]
     if path.is_dir():
         found = ", ".join(kinds) or "no files of pairs"
-        raise DataError(f"{path}: has {found}; name files of one kind, such as {path}/*.po")
+        raise DataError(
+            f"{path}: is a folder with {found}; name files of one kind, such as {path}/*.po"
+        )
     return [path]
 
 

@@ -274,9 +274,9 @@ def test_several_files_of_one_format(
     [
         (
             {"a.po": PO(PLAIN), "b.tmx": FORMATS["tmx"](PLAIN)},
-            "has .po, .tmx; name files of one kind",
+            "is a folder with .po, .tmx; name files of one kind",
         ),
-        ({"a.md": b"x"}, "has no files of pairs; name files of one kind"),
+        ({"a.md": b"x"}, "is a folder with no files of pairs; name files"),
         ({"a.po": PO(PLAIN), "b.po": FRENCH}, "b.po: has fr, and not en and de"),
         (
             {"a.csv": CSV, "b.csv": table([("English", "German"), *PLAIN], ",")},
