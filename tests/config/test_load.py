@@ -128,9 +128,7 @@ def test_the_message_names_the_overrides(tmp_path: Path) -> None:
     path = write(tmp_path, SMALL)
     with pytest.raises(ConfigError) as caught:
         load_config(path, ["seed=2", "decoding.bem=3"])
-    assert str(caught.value).startswith(
-        f"{path} with --set: decoding.bem: unknown key"
-    )
+    assert str(caught.value).startswith(f"{path} with --set: decoding.bem: unknown key")
     write(tmp_path, f"{SMALL}seed: many\n")
     assert load_config(path, ["seed=2"]).seed == 2  # the override replaces the wrong value
 

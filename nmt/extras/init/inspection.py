@@ -17,7 +17,7 @@ from nmt.config.parts import FORMATS, choices, having
 from nmt.data.formats import Languages, files_in, find_files
 from nmt.data.tables import DELIMITERS, find_dialect, read_rows
 from nmt.errors import DataError
-from nmt.extras.init.languages import guess_language, language_of_name
+from nmt.extras.init.languages import guess_language, language_of_name, pair_of_name
 from nmt.lines import MARKS, decode_lines, read_blocks, read_raw_lines
 from nmt.plugins import import_object
 from nmt.text.accelerators import split_accelerator
@@ -111,6 +111,8 @@ class PairFiles:
                 )
             src, tgt = wanted
             return (tgt, src) if first == tgt or second == src else (src, tgt)
+        if None in guesses and first != second:
+            first, second = pair_of_name(self.paths[0].name, guesses)
         if first is None or second is None or first == second:
             names = " and ".join(guess or "unknown" for guess in guesses)
             raise DataError(

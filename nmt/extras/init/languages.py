@@ -5,7 +5,7 @@ have them.
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from heapq import nlargest
 
@@ -61,6 +61,18 @@ def language_of_name(name: str) -> str | None:
     first, last = re.split(r"[-_]| *\(", word)[0], re.split(r"[_(]", word)[-1].rstrip(")")
     codes = {code: code for code in (*CODES.split(), *_names().values())}
     return next(filter(None, map((codes | _names()).get, (first, word, last))), None)
+
+
+def pair_of_name(name: str, guesses: Sequence[str | None]) -> Sequence[str | None]:
+    """The two languages in the name of a file, "ui.en-ar.tsv", if they fit what is known of them;
+    else the guesses.
+    """
+    for found in re.finditer(r"(?<![a-z])([a-z]{2,3})[-_]([a-z]{2,3})(?![a-z])", name.lower()):
+        pair = found.groups()
+        fits = all(guess in (None, code) for guess, code in zip(guesses, pair, strict=True))
+        if fits and {*pair} <= {*CODES.split()}:
+            return pair
+    return guesses
 
 
 @cache

@@ -86,4 +86,5 @@ def expected(name: str, languages: Languages) -> Measures:
         n_characters=CHARACTERS * n_pairs,
         n_different=max(N_DIFFERENT.get(language, 100) for language in languages),
         has_no_spaces=(src, tgt),
+        texts={},
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.extras.init.languages import guess_language
+from nmt.extras.init.languages import guess_language, pair_of_name
 
 TEXTS = {
     "en": (
@@ -35,6 +35,22 @@ TEXTS = {
 
 
 NO_EVIDENCE = ("", "4 5 6", "Zxq wvut prrt", "Kopenhagen Helsinki Oslo")
+
+
+@pytest.mark.parametrize(
+    ("name", "guesses", "languages"),
+    [
+        ("ui.en-ar.tsv.gz", ("en", None), ("en", "ar")),
+        ("en_fi.po", (None, None), ("en", "fi")),
+        ("ui.en-ar.tsv", ("de", None), ("de", None)),
+        ("to-do.tsv", ("en", None), ("en", None)),
+        ("my-file.tsv", (None, None), (None, None)),
+    ],
+)
+def test_the_name_of_a_file_tells_what_texts_do_not(
+    name: str, guesses: tuple[str | None, str | None], languages: tuple[str | None, str | None]
+) -> None:
+    assert pair_of_name(name, guesses) == languages
 
 
 @pytest.mark.parametrize(
