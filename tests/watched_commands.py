@@ -45,7 +45,7 @@ LIBRARIES = (
     "torch.optim.swa_utils",
     "torch.utils.tensorboard",
     "uvicorn.lifespan.on",
-    "nmt.extras.serve.app",
+    "nmt.extras.serve.routes",
 )
 PACKAGE = str(Path(nmt.commands.__file__ or "").parent.parent)
 WRITING = {

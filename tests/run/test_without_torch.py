@@ -20,7 +20,8 @@ sys.modules["torch"] = sys.modules["onnx"] = None
 SERVE = f"""{BLOCK}
 from pathlib import Path
 from fastapi.testclient import TestClient
-from nmt.extras.serve.app import Api, create_app
+from nmt.extras.serve.app import Api
+from nmt.extras.serve.routes import create_app
 from nmt.extras.serve.command import load_runs
 runs = load_runs([Path("run")], device="auto", overrides=())
 with TestClient(create_app(Api(runs), hosts=None)) as client:

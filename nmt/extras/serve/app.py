@@ -1,22 +1,22 @@
-"""The web application: a page, and the API that it uses."""
+"""The API that the page uses: what answers the requests."""
 
 import asyncio
 import hmac
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from operator import attrgetter
-from pathlib import Path, PureWindowsPath
+from pathlib import PureWindowsPath
 from typing import Any
 from urllib.parse import quote
 
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
+from fastapi import Request
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
@@ -24,11 +24,9 @@ from nmt import __version__
 from nmt.config.parts import SUFFIXES
 from nmt.data.formats import Languages
 from nmt.data.padding import cut_batches
-from nmt.errors import NmtError
 from nmt.extras.documents import html
 from nmt.extras.documents.document import Content, Segment, TextDocument
 from nmt.extras.init.languages import english_names
-from nmt.extras.page.files import linked, read
 from nmt.extras.serve import schemas
 from nmt.extras.serve.answers import (
     Answer,
@@ -40,20 +38,16 @@ from nmt.extras.serve.answers import (
 )
 from nmt.extras.serve.detection import Detector
 from nmt.extras.serve.files import FileProcess, check_characters
-from nmt.extras.serve.guard import Guard, on_error
 from nmt.extras.serve.whatif import beam_tree, losses_without
 from nmt.texts.marked import Marked
 from nmt.texts.warnings import describe
 
-MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript"}
+SCHEMES = ("bearer", "deepl-auth-key")  # of the header Authorization
 MAX_LINE = 5000  # characters; the memory that its attention needs grows with their square
 MAX_BATCH = 64  # texts that are translated together
 MAX_PART = 32  # texts of a request that wait at once: other requests come between its parts
 CHARACTERS = 200  # of a text that counts as one; longer ones count as several
 MAX_FILES = 4  # that are read or written at the same time
-MAX_FILE_BYTES = 10 << 20  # of a request with a file
-MAX_BYTES_PER_CHARACTER = 12  # "\ud83d\ude00" in JSON
-MAX_OTHER_BYTES = 1 << 17  # of a request, beside its texts: the tokens of a prefix
 
 KEPT_SECONDS = 600.0  # until a translated file is deleted
 MAX_KEPT_BYTES = 1 << 27  # of all translated files; the oldest ones make room
@@ -100,6 +94,10 @@ class Api:
 
     async def translate(self, request: Request, body: schemas.TranslateRequest) -> JSONResponse:
         """Translate texts, line by line. LibreTranslate's clients can use this address."""
+        return JSONResponse(await self.translation(request, body))
+
+    async def translation(self, request: Request, body: schemas.TranslateRequest) -> dict[str, Any]:
+        """For `schemas.TranslateAnswer`."""
         self.authorize(request, body.api_key)
         texts = [body.q] if isinstance(body.q, str) else body.q
         run, detected = self.find_run(body, "\n".join(texts))
@@ -137,7 +135,7 @@ class Api:
         answer["run"] = run.info.name
         if body.details:
             answer["lines"] = [each.details for of_text in answers for each in of_text]
-        return JSONResponse(answer)
+        return answer
 
     async def translate_file(
         self, request: Request, body: schemas.FileRequest
@@ -225,15 +223,24 @@ class Api:
         self.authorize(request, api_key)
         return [run.info for run in self.runs.values()]
 
-    async def languages(self, request: Request, api_key: str = "") -> list[schemas.Language]:
-        """The languages, as LibreTranslate lists them: sources first."""
-        runs = await self.list_runs(request, api_key)
-        pairs = dict.fromkeys((run.source, run.target) for run in runs)
+    async def languages(self) -> list[schemas.Language]:
+        """The languages, as LibreTranslate lists them: sources first. Needs no token."""
+        pairs = self.pairs()
         codes = dict.fromkeys([*(source for source, _ in pairs), *(target for _, target in pairs)])
         return [
             schemas.Language(**_named(code), targets=[to for source, to in pairs if source == code])
             for code in codes
         ]
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """The languages that the runs translate: source, target."""
+        return [*dict.fromkeys((each.info.source, each.info.target) for each in self.served)]
+
+    async def spec(self) -> dict[str, Any]:
+        """What clients of LibreTranslate ask, to see whether this is one. Needs no token."""
+        about = "nmt, with the API of LibreTranslate"
+        info = {"title": "LibreTranslate", "version": __version__, "description": about}
+        return {"info": info}
 
     async def settings(self) -> dict[str, Any]:
         """What LibreTranslate's pages ask first. Needs no token."""
@@ -255,7 +262,10 @@ class Api:
     def authorize(self, request: Request, api_key: str = "") -> None:
         """Raises: HTTPException if the server has a token, and the request does not."""
         scheme, _, value = request.headers.get("authorization", "").partition(" ")
-        given = value.strip() if scheme.lower() == "bearer" else api_key
+        given = value.strip() if scheme.lower() in SCHEMES else api_key
+        if scheme.lower() == "basic":  # of an address such as http://nmt:TOKEN@host
+            with suppress(ValueError):
+                given = b64decode(value).decode().partition(":")[2]
         if self.token is not None and not hmac.compare_digest(given.encode(), self.token.encode()):
             raise HTTPException(
                 401,
@@ -277,9 +287,11 @@ class Api:
             raise HTTPException(422, f"run: there is no {body.run!r}; the runs are {known}")
         is_auto = body.source == "auto" and "source" in body.model_fields_set
         detected = self.detect_language(text) if is_auto else []
-        for language in [*(each.language for each in detected), body.source]:
+        source = known_code(body.source, [source for source, _ in self.pairs()])
+        target = known_code(body.target, [target for _, target in self.pairs()])
+        for language in [*(each.language for each in detected), source]:
             for name, run in self.runs.items():
-                languages = (language, run.info.source), (body.target, run.info.target)
+                languages = (language, run.info.source), (target, run.info.target)
                 if body.run in (None, name) and all(a in ("auto", b) for a, b in languages):
                     return run, detected
         pairs = {f"{run.info.source}-{run.info.target}" for run in self.runs.values()}
@@ -330,63 +342,17 @@ class Api:
         )
 
 
-def create_app(
-    api: Api, *, hosts: frozenset[str] | None, on_ready: Callable[[], None] = lambda: None
-) -> FastAPI:
-    """The application.
-
-    Args:
-        hosts: names that the header Host may have; None: any.
-        on_ready: called when the server starts to answer.
-    """
-
-    @asynccontextmanager
-    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        on_ready()
-        yield
-
-    app = FastAPI(
-        title="nmt",
-        version=__version__,
-        description=__doc__ or "",
-        lifespan=lifespan,
-        docs_url=None,
-        redoc_url=None,
-        responses={"default": {"model": schemas.Error, "description": "refused, or failed"}},
-    )
-    app.post("/translate", response_model=schemas.TranslateAnswer)(api.translate)
-    app.post("/alternatives", response_model=schemas.AlternativesAnswer)(api.alternatives)
-    app.post("/without", response_model=schemas.WithoutAnswer)(api.without)
-    app.post("/tree", response_model=schemas.TreeAnswer)(api.tree)
-    app.post("/translate_file")(api.translate_file)
-    app.get("/download_file/{key}")(api.download_file)
-    app.post("/detect")(api.detect)
-    app.get("/runs")(api.list_runs)
-    app.get("/languages")(api.languages)
-    app.get("/frontend/settings")(api.settings)
-    app.get("/health")(api.health)
-    page = read("index.html")
-    app.add_route("/", _file(page, "text/html"))
-    for name in linked(page):
-        app.add_route(f"/{name}", _file(read(name), MEDIA_TYPES[Path(name).suffix]))
-    for kind in (NmtError, HTTPException, RequestValidationError, Exception):
-        app.add_exception_handler(kind, on_error)
-
-    def max_body(path: str) -> int:
-        most = MAX_BYTES_PER_CHARACTER * api.characters + MAX_OTHER_BYTES
-        return max(most, MAX_FILE_BYTES) if path == "/translate_file" else most
-
-    app.add_middleware(Guard, hosts=hosts, max_body=max_body)
-    return app
-
-
-def _file(content: str, media_type: str) -> Callable[[Request], Response]:
-    headers = {"Cache-Control": "no-cache"}
-    return lambda _request: Response(content, media_type=media_type, headers=headers)
-
-
 def _named(code: str) -> dict[str, str]:
     return {"code": code, "name": english_names().get(code, code)}
+
+
+def known_code(code: str, known: Iterable[str]) -> str:
+    """The one of some codes that is meant: "DE" and "de_AT" are "de", if there is no "de-AT".
+    Others stay.
+    """
+    by_form = {each.lower().replace("_", "-"): each for each in known}
+    form = code.lower().replace("_", "-")
+    return by_form.get(form) or by_form.get(form.partition("-")[0]) or code
 
 
 async def _wait_for_disconnect(request: Request) -> None:

@@ -106,7 +106,8 @@ def command(
         CheckpointError: a run cannot be read.
     """
     # It needs other extras, the help of the command does not.
-    from nmt.extras.serve.app import Api, create_app
+    from nmt.extras.serve.app import Api
+    from nmt.extras.serve.routes import create_app
 
     if token is not None and len(token) < MIN_TOKEN_LENGTH:
         raise typer.BadParameter(

@@ -32,6 +32,7 @@ SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+OTHER_SITES = ("cross-site", "same-site")
 MAX_FIELDS = 1000  # of a form; as many as the library reads of one with files
 # Some others, such as Punycode, take very long for long texts.
 CHARSET = re.compile(r"(?i)charset=[\"']?((?:utf|iso|windows|cp|koi8|gb|big5|euc|shift)[\w-]*)")
@@ -39,26 +40,29 @@ BODY_SECONDS = 10.0  # to send the body of a request
 ERROR_HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}  # by status
 
 
-def error_response(status: int, text: str) -> JSONResponse:
-    """An error as JSON: one line."""
-    return JSONResponse({"error": text}, status, ERROR_HEADERS.get(status))
+def on_error(request: Request, error: Exception) -> Response:
+    """Any error as a status and one line, in the JSON that the clients of its address read."""
+    status, text = explained(error)
+    content: dict[str, Any] = {"error": text}
+    if (request.method, request.scope["path"]) == ("GET", "/translate"):
+        content = {"responseData": None, "responseDetails": text, "responseStatus": status}
+    return JSONResponse(content, status, ERROR_HEADERS.get(status))
 
 
-def on_error(_request: Request, error: Exception) -> Response:
-    """Any error as a status and one line."""
+def explained(error: Exception) -> tuple[int, str]:
+    """The status of an error, and one line."""
     match error:
         case HTTPException():
-            return error_response(error.status_code, error.detail)
+            return error.status_code, error.detail
         case RequestValidationError():
-            return error_response(*_wrong_field(error))
+            return _wrong_field(error)
         case TooLargeError():
-            return error_response(413, error.reason)
+            return 413, error.reason
         case QueueFullError():
-            return error_response(503, str(error))
+            return 503, str(error)
         case NmtError():
-            status = 422 if isinstance(error, ConfigError | DataError) else 500
-            return error_response(status, str(error))
-    return error_response(500, DEFECT)
+            return 422 if isinstance(error, ConfigError | DataError) else 500, str(error)
+    return 500, DEFECT
 
 
 def _wrong_field(error: RequestValidationError) -> tuple[int, str]:
@@ -80,12 +84,18 @@ class Guard:
     Args:
         hosts: names that the header Host may have, without port; None: any.
         max_body: from a path to bytes.
+        is_open: whether pages of other sites may link to a path.
     """
 
     def __init__(
-        self, app: ASGIApp, *, hosts: frozenset[str] | None, max_body: Callable[[str], int]
+        self,
+        app: ASGIApp,
+        *,
+        hosts: frozenset[str] | None,
+        max_body: Callable[[str], int],
+        is_open: Callable[[str], bool],
     ) -> None:
-        self.app, self.hosts, self.max_body = app, hosts, max_body
+        self.app, self.hosts, self.max_body, self.is_open = app, hosts, max_body, is_open
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -99,25 +109,24 @@ class Guard:
 
         try:
             headers = Headers(scope=scope)
-            self._check_origin(headers)
+            self._check_origin(headers, scope["path"])
             is_post = scope["method"] == "POST"
             is_form = headers.get("content-type", FORMS[0] if is_post else "").startswith(FORMS)
-            if is_post or is_form:
-                body = await self._read_body(receive, self.max_body(scope["path"]))
-                if is_form and not body.lstrip().startswith(b"{"):  # curl calls JSON a form
-                    fields = await form_fields(Request(scope, _received(body, receive)), len(body))
-                    if is_post:
-                        body = json.dumps(fields).encode()
-                        MutableHeaders(scope=scope)["content-type"] = "application/json"
-                    else:  # libretranslatepy asks for the languages with a form
-                        scope["query_string"] = urlencode(fields, doseq=True).encode()
-                receive = _received(body, receive)
+            body = await self._read_body(receive, self.max_body(scope["path"]))
+            if is_form and not body.lstrip().startswith(b"{"):  # curl calls JSON a form
+                fields = await form_fields(Request(scope, _received(body, receive)), len(body))
+                if is_post:
+                    body = json.dumps(fields).encode()
+                    MutableHeaders(scope=scope)["content-type"] = "application/json"
+                else:  # libretranslatepy asks for the languages with a form
+                    scope["query_string"] = urlencode(fields, doseq=True).encode()
+            receive = _received(body, receive)
         except HTTPException as error:
-            await error_response(error.status_code, error.detail)(scope, receive, send_with_headers)
+            await on_error(Request(scope), error)(scope, receive, send_with_headers)
             return
         await self.app(scope, receive, send_with_headers)
 
-    def _check_origin(self, headers: Headers) -> None:
+    def _check_origin(self, headers: Headers, path: str) -> None:
         """Raises: HTTPException if a request is for another host, or from another site's page."""
         host = headers.get("host", "")
         origin = headers.get("origin")
@@ -132,6 +141,9 @@ class Guard:
             raise HTTPException(
                 403, f"the request comes from a page of {origin}, not of this server"
             )
+        # An image on any page can ask without an Origin.
+        if headers.get("sec-fetch-site") in OTHER_SITES and not self.is_open(path):
+            raise HTTPException(403, "the request comes from a page of another site")
 
     async def _read_body(self, receive: Receive, limit: int) -> bytes:
         """Raises: HTTPException if the body is too large, or takes too long."""

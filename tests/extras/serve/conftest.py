@@ -15,8 +15,9 @@ import uvicorn
 from fastapi.testclient import TestClient
 
 from nmt.extras.serve.answers import ServedRun, TranslateTask
-from nmt.extras.serve.app import Api, create_app
+from nmt.extras.serve.app import Api
 from nmt.extras.serve.command import load_runs
+from nmt.extras.serve.routes import create_app
 from nmt.extras.serve.schemas import Run
 from nmt.texts.translator import TextTranslator
 from tests.decoding.test_translator import make_translator

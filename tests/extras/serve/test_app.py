@@ -2,6 +2,7 @@
 
 import http.client
 import json
+from base64 import b64encode
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,8 @@ def test_what_there_is(client: TestClient) -> None:
     paths = client.get("/openapi.json").json()["paths"]
     assert set(paths) == {
         "/translate",
+        "/listPairs",
+        "/spec",
         "/translate_file",
         "/download_file/{key}",
         "/alternatives",
@@ -372,18 +375,29 @@ def test_names_of_this_machine_and_its_page_are_accepted(client: TestClient, hos
 def test_a_token(served: list[ServedRun]) -> None:
     text = "the token is missing or wrong; send it as `Authorization: Bearer TOKEN`, or as api_key"
     with client_of(served, token=TOKEN) as client:
-        right, wrong = {"authorization": f"Bearer {TOKEN}"}, {"authorization": f"Bearer {TOKEN}x"}
-        for path in ("/runs", "/languages"):
-            assert error_of(client.get(path)) == (401, text)
-            assert error_of(client.get(path, headers=wrong)) == (401, text)
-            assert client.get(path, headers=right).status_code == 200
+        assert error_of(client.get("/runs")) == (401, text)
+        for name, value, status in (
+            ("Bearer", TOKEN, 200),
+            ("DeepL-Auth-Key", TOKEN, 200),
+            ("Basic", b64encode(f"nmt:{TOKEN}".encode()).decode(), 200),
+            ("Bearer", f"{TOKEN}x", 401),
+            ("DeepL-Auth-Key", "", 401),
+            ("Basic", b64encode(TOKEN.encode()).decode(), 401),
+            ("Basic", "=", 401),
+            ("Basic", b64encode(b"nmt:\xff").decode(), 401),
+            ("Digest", TOKEN, 401),
+        ):
+            headers = {"authorization": f"{name} {value}"}
+            assert client.get("/runs", headers=headers).status_code == status, name
+        right = {"authorization": f"Bearer {TOKEN}"}
         for path in ("/translate", "/tree", "/alternatives", "/without"):
             fields: dict[str, Any] = {"q": DOG, **({} if path[:2] == "/t" else {"tokens": []})}
             assert error_of(client.post(path, json=fields)) == (401, text)
             assert error_of(client.post(path, json={**fields, "api_key": "Ä"})) == (401, text)
             assert client.post(path, json={**fields, "api_key": TOKEN}).status_code == 200
             assert client.post(path, json=fields, headers=right).status_code == 200
-        assert client.get("/health").status_code == client.get("/").status_code == 200
+        for path in ("/", "/health", "/languages", "/listPairs", "/spec", "/frontend/settings"):
+            assert client.get(path).status_code == 200, path
         assert client.get("/health", headers={"host": "example.com"}).status_code == 200
 
 
