@@ -21,13 +21,13 @@ KindOf = Callable[["Tag"], tuple[Kind | None, str, bool]]  # as `blocks` asks fo
 # Each search for an end has a limit: hostile files take no longer than others.
 HTML = re.compile(r"<!--|<!\[CDATA\[|<\?|<[!/]?[A-Za-z]|\{\{|\{%|\{#|<%")
 XML = re.compile(
-    r"<!--|<!\[CDATA\[|<\?|<!DOCTYPE(?=[^<>]{0,500}\[)|<![A-Za-z]|</?[A-Za-z_]"
+    r"<!--|<!\[CDATA\[|<\?|<!DOCTYPE(?=[^<>]{0,500}\[)|<![A-Za-z]|</?[^\W\d]"
     r"|&(?!(?:amp|lt|gt|quot|apos);)[A-Za-z]"
 )
 ENDS = {"<!--": "-->", "<![CDATA[": "]]>", "<?": "?>", "<!DOCTYPE": "]>", "&": ";"}
 ENDS |= {"{{": "}}", "{%": "%}", "{#": "#}", "<%": "%>"}  # of templates
 TAG = re.compile(
-    r"<(/?[A-Za-z_][^\s/<>]*+)((?:\{\{[^{}]{0,500}\}\}|\{%[^%]{0,500}%\}|<[%?].{0,500}?[%?]>"
+    r"<(/?[^\W\d][^\s/<>]*+)((?:\{\{[^{}]{0,500}\}\}|\{%[^%]{0,500}%\}|<[%?].{0,500}?[%?]>"
     r"""|[^<>"'{]++|\{|"[^"<]*+"|'[^'<]*+'|"[^"]{0,5000}"|'[^']{0,5000}'){0,300}+)>"""
 )
 ATTRIBUTE = re.compile(r"""\s([\w:.-]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'<>]+)""")
@@ -357,12 +357,15 @@ def content_of(
     *_, (_, pieces) = blocks(found, start, end, kind_in_section if is_section else kind_of)
 
     def decoded(raw: str) -> str:
-        if is_section:
-            return decode(raw)
-        parts = enumerate(SECTIONS.split(raw))  # each second one is a section
-        return decode("".join(part if i % 2 else unescape(part) for i, part in parts))
+        return decode(raw if is_section else without_sections(raw))
 
     return marked_of(text, pieces, decoded, keeps_space=keeps_space, keeps_ends=True)[0]
+
+
+def without_sections(raw: str) -> str:
+    """A text of XML, without entities; its sections are text."""
+    parts = enumerate(SECTIONS.split(raw))  # each second one is a section
+    return "".join(part if i % 2 else unescape(part) for i, part in parts)
 
 
 def kind_in_section(tag: Tag) -> tuple[Kind | None, str, bool]:

@@ -15,6 +15,7 @@ from operator import attrgetter
 from pathlib import PureWindowsPath
 from typing import Any
 from urllib.parse import quote
+from xml.parsers.expat import ExpatError
 
 from fastapi import Request
 from starlette.exceptions import HTTPException
@@ -22,10 +23,9 @@ from starlette.responses import JSONResponse, Response
 
 from nmt import __version__
 from nmt.config.parts import SUFFIXES
-from nmt.data.formats import Languages
 from nmt.data.padding import cut_batches
 from nmt.extras.documents import html
-from nmt.extras.documents.document import Content, Segment, TextDocument
+from nmt.extras.documents.document import Content, Found, Segment, TextDocument
 from nmt.extras.init.languages import english_names
 from nmt.extras.serve import schemas
 from nmt.extras.serve.answers import (
@@ -48,6 +48,9 @@ MAX_BATCH = 64  # texts that are translated together
 MAX_PART = 32  # texts of a request that wait at once: other requests come between its parts
 CHARACTERS = 200  # of a text that counts as one; longer ones count as several
 MAX_FILES = 4  # that are read or written at the same time
+
+Find = Callable[[str], Iterable[Found]]  # of a format
+FINDS: dict[str, Find] = {"html": html.find}  # lines have none
 
 KEPT_SECONDS = 600.0  # until a translated file is deleted
 MAX_KEPT_BYTES = 1 << 27  # of all translated files; the oldest ones make room
@@ -102,16 +105,9 @@ class Api:
         texts = [body.q] if isinstance(body.q, str) else body.q
         run, detected = self.find_run(body, "\n".join(texts))
         check_characters(texts, self.characters)
-        is_html = body.format == "html"
-        documents = await asyncio.to_thread(
-            _documents, texts, run.texts.languages if is_html else None
-        )
-        n_lines = 0 if is_html else sum(len(document.segments) for document in documents)
-        if n_lines > schemas.MAX_TEXTS:
-            raise HTTPException(
-                413,
-                f"{n_lines:,} lines; a request has at most {schemas.MAX_TEXTS:,}; split it",
-            )
+        find = FINDS.get(body.format)
+        documents = await documents_of(texts, run, find)
+        is_line = not find and sum(len(document.segments) for document in documents) == 1
         n = body.alternatives + 1
         if n > run.info.translations:
             raise HTTPException(
@@ -119,12 +115,11 @@ class Api:
                 f"alternatives: run {run.info.name} has at most {run.info.translations - 1}; "
                 "`nmt serve --beam` sets a larger beam",
             )
-        if body.prefix and (n_lines != 1 or body.glossary):
+        if body.prefix and (body.glossary or not is_line):
             raise HTTPException(422, "prefix: only for a single line of text, without a glossary")
         task = TranslateTask(run, n, (*body.glossary.items(),), body.prefix, body.details)
-        of_each = [[segment.text for segment in each.segments] for each in documents]
-        answers = await self.translate_texts(request, task, of_each)
-        translated = [*map(_written, documents, answers)]
+        answers = await self.translate_documents(request, task, documents)
+        translated = [*map(written, documents, answers)]
         answer: dict[str, Any] = {"translatedText": [first for first, *_ in translated]}
         if body.alternatives:
             answer["alternatives"] = [others for _, *others in translated]
@@ -255,11 +250,35 @@ class Api:
             "supportedFilesFormat": [*SUFFIXES],
         }
 
+    async def apertium(
+        self,
+        request: Request,
+        q: str,
+        langpair: str = "",
+        source: str = "",
+        target: str = "",
+        key: str = "",
+        api_key: str = "",
+    ) -> dict[str, Any]:
+        """Translate a text, as Apertium does. Languages: `langpair` such as en|de, or `source` and
+        `target`. Token: `key` or `api_key`.
+        """
+        first, _, second = langpair.partition("|")
+        fields = {"source": first or source, "target": second or target, "api_key": key or api_key}
+        body = schemas.TranslateRequest.model_validate({"q": q, **fields})
+        text = {"translatedText": (await self.translation(request, body))["translatedText"]}
+        return {"responseData": text, "responseDetails": None, "responseStatus": 200, **text}
+
+    async def list_pairs(self) -> dict[str, Any]:
+        """The languages of the runs, as Apertium lists them. Needs no token."""
+        pairs = [{"sourceLanguage": one, "targetLanguage": other} for one, other in self.pairs()]
+        return {"responseData": pairs, "responseDetails": None, "responseStatus": 200}
+
     async def health(self) -> schemas.Health:
         """The server answers. Needs no token."""
         return schemas.Health(status="ok", version=__version__, waiting=self.batcher.n_waiting)
 
-    def authorize(self, request: Request, api_key: str = "") -> None:
+    def authorize(self, request: Request, api_key: str = "", field: str = "api_key") -> None:
         """Raises: HTTPException if the server has a token, and the request does not."""
         scheme, _, value = request.headers.get("authorization", "").partition(" ")
         given = value.strip() if scheme.lower() in SCHEMES else api_key
@@ -270,7 +289,7 @@ class Api:
             raise HTTPException(
                 401,
                 "the token is missing or wrong; send it as `Authorization: Bearer TOKEN`, or as "
-                "api_key",
+                f"{field}",
             )
 
     def find_run(
@@ -300,6 +319,13 @@ class Api:
             f"source, target: no run translates {body.source}-{body.target}; there is "
             f"{', '.join(sorted(pairs))}",
         )
+
+    async def translate_documents(
+        self, request: Request, task: TranslateTask, documents: Sequence[TextDocument]
+    ) -> list[list[Answer]]:
+        """The answers to the texts of documents. Raises: as `compute`."""
+        of_each = [[segment.text for segment in each.segments] for each in documents]
+        return await self.translate_texts(request, task, of_each)
 
     async def translate_texts(
         self, request: Request, task: TranslateTask, documents: Sequence[Sequence[Marked]]
@@ -360,17 +386,33 @@ async def _wait_for_disconnect(request: Request) -> None:
         pass
 
 
-def _documents(texts: Sequence[str], languages: Languages | None) -> list[TextDocument]:
-    """Of the texts of a request. languages: of source and target, if the texts are HTML.
+async def documents_of(
+    texts: Sequence[str], run: ServedRun, find: Find | None
+) -> list[TextDocument]:
+    """Of the texts of a request. find: of their format; None: they are lines.
 
     Raises:
-        HTTPException: a line is too long.
+        FormatError: `find` refuses a text.
+        HTTPException: a line is too long, or the lines are too many.
     """
-    if languages:
-        pages = (Content(text).edited(html.labels(text, languages)) for text in texts)
-        return [TextDocument("q", page, html.find(page.text)) for page in pages]
-    contents = (Content(text.replace("\r\n", "\n")) for text in texts)
-    return [TextDocument("q", each, _lines(each.text)) for each in contents]
+    documents = await asyncio.to_thread(lambda: [_document(text, run, find) for text in texts])
+    n_lines = 0 if find else sum(len(document.segments) for document in documents)
+    if n_lines > schemas.MAX_TEXTS:
+        raise HTTPException(
+            413, f"{n_lines:,} lines; a request has at most {schemas.MAX_TEXTS:,}; split it"
+        )
+    return documents
+
+
+def _document(text: str, run: ServedRun, find: Find | None) -> TextDocument:
+    """Its lines, if the text does not have the format of `find`."""
+    content = Content(text if find else text.replace("\r\n", "\n"))
+    if find is html.find:
+        content = content.edited(html.labels(content.text, run.texts.languages))
+    try:
+        return TextDocument("text", content, (find or _lines)(content.text))
+    except ExpatError:
+        return _document(text, run, None)
 
 
 def _lines(text: str) -> Iterator[Segment]:
@@ -385,7 +427,7 @@ def _lines(text: str) -> Iterator[Segment]:
         start += len(line) + 1
 
 
-def _written(document: TextDocument, answers: Sequence[Answer]) -> list[str]:
+def written(document: TextDocument, answers: Sequence[Answer]) -> list[str]:
     """The translations of a document, best first."""
     n = max((len(each.translations) for each in answers), default=1)
     ranks = ([each.translations[: rank + 1][-1] for each in answers] for rank in range(n))

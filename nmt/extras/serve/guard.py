@@ -36,6 +36,13 @@ OTHER_SITES = ("cross-site", "same-site")
 MAX_FIELDS = 1000  # of a form; as many as the library reads of one with files
 # Some others, such as Punycode, take very long for long texts.
 CHARSET = re.compile(r"(?i)charset=[\"']?((?:utf|iso|windows|cp|koi8|gb|big5|euc|shift)[\w-]*)")
+DEEPL = ("/v2/", "/v3/")  # where its API is
+DEEPL_ERRORS = {
+    (404, "Not Found"): "there is no such address; this server only translates",
+    (405, "Method Not Allowed"): (
+        "this server only translates; to change a glossary, delete it and make a new one"
+    ),
+}
 BODY_SECONDS = 10.0  # to send the body of a request
 ERROR_HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}  # by status
 
@@ -46,6 +53,9 @@ def on_error(request: Request, error: Exception) -> Response:
     content: dict[str, Any] = {"error": text}
     if (request.method, request.scope["path"]) == ("GET", "/translate"):
         content = {"responseData": None, "responseDetails": text, "responseStatus": status}
+    elif request.scope["path"].startswith(DEEPL):
+        status = {401: 403, 422: 400}.get(status, status)
+        content = {"message": DEEPL_ERRORS.get((status, text), text)}
     return JSONResponse(content, status, ERROR_HEADERS.get(status))
 
 
@@ -120,6 +130,7 @@ class Guard:
                     MutableHeaders(scope=scope)["content-type"] = "application/json"
                 else:  # libretranslatepy asks for the languages with a form
                     scope["query_string"] = urlencode(fields, doseq=True).encode()
+                    body = b""
             receive = _received(body, receive)
         except HTTPException as error:
             await on_error(Request(scope), error)(scope, receive, send_with_headers)

@@ -14,8 +14,8 @@ from nmt import __version__
 from nmt.errors import NmtError
 from nmt.extras.page.files import linked, read
 from nmt.extras.serve import schemas
-from nmt.extras.serve.apertium import Apertium
 from nmt.extras.serve.app import Api
+from nmt.extras.serve.deepl import DeepL
 from nmt.extras.serve.guard import Guard, on_error
 
 MEDIA_TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript"}
@@ -68,10 +68,9 @@ def create_app(
 
 
 def _add_routes(app: FastAPI, api: Api) -> None:
-    apertium = Apertium(api)
     gets: dict[str, Callable[..., Any]] = {
-        "/translate": apertium.translate,
-        "/listPairs": apertium.list_pairs,
+        "/translate": api.apertium,
+        "/listPairs": api.list_pairs,
         "/download_file/{key}": api.download_file,
         "/runs": api.list_runs,
         "/languages": api.languages,
@@ -92,6 +91,14 @@ def _add_routes(app: FastAPI, api: Api) -> None:
         app.get(path)(answer)
     for path, (answer, model) in posts.items():
         app.post(path, response_model=model)(answer)
+    deepl = DeepL(api)
+    of_deepl: dict[str, tuple[Callable[..., Any], list[str]]] = {
+        "/v2/translate": (deepl.translate, ["POST"]),
+        "/v2/languages": (deepl.languages, ["GET", "POST"]),
+        "/v2/usage": (deepl.usage, ["GET"]),
+    }
+    for path, (answer, methods) in of_deepl.items():
+        app.add_route(path, answer, methods=methods)
 
 
 def _file(name: str) -> Callable[[Request], Response]:
