@@ -278,6 +278,19 @@ def line_at(text: str, position: int) -> int:
     return text.count("\n", 0, position) + 1
 
 
+def known_format(name: str, format_name: str | None = None) -> str:
+    """The document format of a file, by its name unless it is given. Raises: DataError: none."""
+    if format_name is None:
+        refuse_unread(name)
+        format_name = format_of(name)
+    if format_name not in DOCUMENT_FORMATS:
+        raise DataError(
+            f"{name}: unknown format; these are known: "
+            f"{', '.join(DOCUMENT_FORMATS if format_name else SUFFIXES)}"
+        )
+    return format_name
+
+
 def open_document(
     data: bytes,
     name: str,
@@ -296,14 +309,7 @@ def open_document(
         FormatError: `data` has another one.
         NmtError: a library is not installed.
     """
-    if format_name is None:
-        refuse_unread(name)
-        format_name = format_of(name)
-    if format_name not in DOCUMENT_FORMATS:
-        raise DataError(
-            f"{name}: unknown format; these are known: "
-            f"{', '.join(DOCUMENT_FORMATS if format_name else SUFFIXES)}"
-        )
+    format_name = known_format(name, format_name)
     part = FORMATS[format_name]
     find = import_object(part.trait("texts"))
     if format_name == "docx":

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from operator import attrgetter
-from pathlib import PureWindowsPath
+from pathlib import Path, PureWindowsPath
 from typing import Any
 from urllib.parse import quote
 from xml.parsers.expat import ExpatError
@@ -81,6 +81,7 @@ class Api:
         characters: of all texts of a request. queue: texts that may wait. timeout: seconds until an
             answer.
         token: that requests must have; None: none.
+        glossaries: the folder of those that clients of DeepL have made; None: in memory alone.
     """
 
     served: Sequence[ServedRun]
@@ -88,6 +89,7 @@ class Api:
     queue: int = 256
     timeout: float = 30.0
     token: str | None = None
+    glossaries: Path | None = None
 
     def __post_init__(self) -> None:
         self.runs = {run.info.name: run for run in self.served}
@@ -137,6 +139,12 @@ class Api:
     ) -> schemas.FileAnswer:
         """Translate a file, in its format. The answer says where it is then."""
         self.authorize(request, body.api_key)
+        return (await self.translated_file(request, body))[0]
+
+    async def translated_file(
+        self, request: Request, body: schemas.FileRequest, *, is_new: bool = True
+    ) -> tuple[schemas.FileAnswer, int]:
+        """The answer to a file, and how many characters of text it has. is_new: as of `submit`."""
         ask = partial(asyncio.get_running_loop().run_in_executor, self.threads)
         with closing(await ask(FileProcess)) as file:
             end = time.monotonic() + self.timeout
@@ -144,7 +152,7 @@ class Api:
             run, _ = self.find_run(body, await ask(file.ask, content, end))
             texts, numbers, unit, remarks = await ask(file.ask, run.texts.languages, end)
             task = TranslateTask(run, terms=(*body.glossary.items(),))
-            (answers,) = await self.translate_texts(request, task, [texts])
+            (answers,) = await self.translate_texts(request, task, [texts], is_new=is_new)
             end = time.monotonic() + self.timeout
             translated = await ask(file.ask, [each.translations[0] for each in answers], end)
         lines: dict[str, list[int]] = {}
@@ -152,13 +160,10 @@ class Api:
             for warning in answer.warnings:
                 lines.setdefault(warning, []).append(number)
         key = self.downloads.add(translated_name(body.name, run.info.target), translated)
-        return schemas.FileAnswer(
-            translatedFileUrl=str(request.url_for("download_file", key=key)),
-            warnings=[
-                describe(text, where, unit) for text, where in (*lines.items(), *remarks.items())
-            ],
-            run=run.info.name,
-        )
+        told = [describe(text, where, unit) for text, where in (*lines.items(), *remarks.items())]
+        url = str(request.url_for("download_file", key=key))
+        file_answer = schemas.FileAnswer(translatedFileUrl=url, warnings=told, run=run.info.name)
+        return file_answer, sum(len(each.text) for each in texts)
 
     async def download_file(self, key: str) -> Response:
         """A translated file. Needs no token beside its key."""
@@ -260,9 +265,7 @@ class Api:
         key: str = "",
         api_key: str = "",
     ) -> dict[str, Any]:
-        """Translate a text, as Apertium does. Languages: `langpair` such as en|de, or `source` and
-        `target`. Token: `key` or `api_key`.
-        """
+        """Translate a text, as Apertium does. Languages: `langpair`, such as en|de, or two."""
         first, _, second = langpair.partition("|")
         fields = {"source": first or source, "target": second or target, "api_key": key or api_key}
         body = schemas.TranslateRequest.model_validate({"q": q, **fields})
@@ -328,18 +331,25 @@ class Api:
         return await self.translate_texts(request, task, of_each)
 
     async def translate_texts(
-        self, request: Request, task: TranslateTask, documents: Sequence[Sequence[Marked]]
+        self,
+        request: Request,
+        task: TranslateTask,
+        documents: Sequence[Sequence[Marked]],
+        *,
+        is_new: bool = True,
     ) -> list[list[Answer]]:
         """The answers to the texts of documents: in parts, so that other requests come between.
 
-        Raises: as `compute`; the queue refuses only the first part.
+        Raises: as `compute`; the queue refuses only the first part of new ones.
         """
         texts = [text for document in documents for text in document]
         sizes = [1 + len(each.text) // CHARACTERS for each in texts]
         answers: list[Answer] = []
         for part in cut_batches(sizes, max_padded=MAX_PART):
-            size, is_new = sum(sizes[part]), not answers
-            answers += await self.compute(request, task, texts[part], size, is_new=is_new)
+            is_first = is_new and not answers
+            answers += await self.compute(
+                request, task, texts[part], sum(sizes[part]), is_new=is_first
+            )
         remaining = iter(answers)
         return [[*islice(remaining, len(document))] for document in documents]
 

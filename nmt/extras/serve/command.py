@@ -92,6 +92,15 @@ def command(
             metavar="SECONDS",
         ),
     ] = 30.0,
+    glossaries: Annotated[
+        Path | None,
+        typer.Option(
+            "--glossaries",
+            help="Folder for the glossaries that clients of DeepL make. Default: they last until "
+            "the server ends.",
+            metavar="FOLDER",
+        ),
+    ] = None,
     beam: BeamOption = None,
     set_: DecodingOption = None,
     device: DeviceOption = "auto",
@@ -100,7 +109,7 @@ def command(
 
     Raises:
         typer.BadParameter: the token is too short.
-        NmtError: the host or port cannot be used.
+        NmtError: the host, the port or the folder of glossaries cannot be used.
         ConfigError: the host is not this machine alone, and there is no token; or an override is
             invalid.
         CheckpointError: a run cannot be read.
@@ -125,7 +134,7 @@ def command(
         address = f"{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
         names = ", ".join(f"{run.info.name} ({run.info.source}-{run.info.target})" for run in runs)
         app = create_app(
-            Api(runs, max_characters, queue, timeout, token),
+            Api(runs, max_characters, queue, timeout, token, glossaries),
             # A token protects better than the names of the host, which may stand behind a proxy.
             hosts=LOCAL_NAMES | {host} if token is None else None,
             on_ready=lambda: print(

@@ -58,7 +58,7 @@ def create_app(
 
     def max_body(path: str) -> int:
         most = MAX_BYTES_PER_CHARACTER * api.characters + MAX_OTHER_BYTES
-        return max(most, MAX_FILE_BYTES) if path == "/translate_file" else most
+        return max(most, MAX_FILE_BYTES) if path in ("/translate_file", "/v2/document") else most
 
     def is_open(path: str) -> bool:
         return path in paths or path.startswith("/download_file/")
@@ -91,13 +91,7 @@ def _add_routes(app: FastAPI, api: Api) -> None:
         app.get(path)(answer)
     for path, (answer, model) in posts.items():
         app.post(path, response_model=model)(answer)
-    deepl = DeepL(api)
-    of_deepl: dict[str, tuple[Callable[..., Any], list[str]]] = {
-        "/v2/translate": (deepl.translate, ["POST"]),
-        "/v2/languages": (deepl.languages, ["GET", "POST"]),
-        "/v2/usage": (deepl.usage, ["GET"]),
-    }
-    for path, (answer, methods) in of_deepl.items():
+    for methods, path, answer in DeepL(api).routes():
         app.add_route(path, answer, methods=methods)
 
 
