@@ -34,7 +34,7 @@ RINGS = {
     "core": (CORE, 10_593),
     "texts": (TEXTS, 1_782),
     "extras": (EXTRAS, 7_861),
-    "tests": ([*ROOT.glob("tests/**/*.py")], 16_629),
+    "tests": ([*ROOT.glob("tests/**/*.py")], 16_659),
     "scripts": ([*ROOT.glob("scripts/**/*.py")], 1_993),
 }
 MAX_LINES = {"nmt/config/schema.py": 690}

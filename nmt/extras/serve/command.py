@@ -138,7 +138,9 @@ def command(
             # A token protects better than the names of the host, which may stand behind a proxy.
             hosts=LOCAL_NAMES | {host} if token is None else None,
             on_ready=lambda: print(
-                f"nmt serves {names} at http://{address}/ until Ctrl-C", flush=True
+                f"nmt serves {names} at http://{address}/ until Ctrl-C\n"
+                f"for other programs: http://{address}, or http://{address}/v2/translate",
+                flush=True,
             ),
         )
         # After the last answer uvicorn raises the signal again, for the handlers that it found.

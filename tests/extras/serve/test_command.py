@@ -45,6 +45,9 @@ def server(*words: object) -> Iterator[tuple[subprocess.Popen[str], int]]:
                 r"nmt serves run \(en-de\) at http://127\.0\.0\.1:(\d+)/ until Ctrl-C\n", line
             )
             assert ready is not None, line + process.communicate(timeout=SECONDS)[1]
+            address = f"http://127.0.0.1:{ready[1]}"
+            others = f"for other programs: {address}, or {address}/v2/translate\n"
+            assert process.stdout.readline() == others
             yield process, int(ready[1])
         finally:
             process.kill()
