@@ -363,9 +363,15 @@ def content_of(
 
 
 def without_sections(raw: str) -> str:
-    """A text of XML, without entities; its sections are text."""
-    parts = enumerate(SECTIONS.split(raw))  # each second one is a section
-    return "".join(part if i % 2 else unescape(part) for i, part in parts)
+    """A text of XML, without entities; its sections are text.
+
+    Raises:
+        FormatError: `tags` has not read all tags.
+    """
+    parts = SECTIONS.split(raw)  # each second one is a section
+    if any("<" in part for part in parts[::2]):
+        raise FormatError("line 1: a tag has too many attributes; leave some out")
+    return "".join(part if i % 2 else unescape(part) for i, part in enumerate(parts))
 
 
 def kind_in_section(tag: Tag) -> tuple[Kind | None, str, bool]:

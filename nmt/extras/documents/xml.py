@@ -22,7 +22,8 @@ from nmt.extras.documents.markup import (
 )
 
 DECLARATION = re.compile(r"(?:\s*<\?xml[^<>]*>)?")
-REMARK = re.compile(r"<!--.*?-->|<\?.*?\?>", re.DOTALL)
+# What is no text; of a section, all is.
+REMARKS = re.compile(r"<!\[CDATA\[(.*?)\]\]>|<!--.*?-->|<\?.*?\?>", re.DOTALL)
 ROOT = "<t>"  # around a text, which may have several elements
 
 
@@ -80,7 +81,7 @@ def _has_text(text: str, element: Tag) -> bool:
     inner = ((each.start, each.outer_end) for each in element.children)
     borders = [element.end, *chain.from_iterable(inner), element.inner_end]
     own = (text[start:end] for start, end in zip(borders[::2], borders[1::2], strict=True))
-    return bool(REMARK.sub("", "".join(own)).strip())
+    return bool(REMARKS.sub(r"\1", "".join(own)).strip())
 
 
 def _segment(text: str, pieces: list[Piece]) -> Iterator[Segment]:

@@ -173,7 +173,8 @@ class DeepL:
 
     def routes(self) -> list[tuple[list[str], str, Callable[[Request], Awaitable[Response]]]]:
         """Methods, an address, and what answers them."""
-        both, answering = ["GET", "POST"], self.answering
+        both = ["GET", "POST"]
+        answering = self.answering
         rows = [
             (["POST"], "/v2/translate", self.translate),
             (both, "/v2/languages", answering(self.languages)),
@@ -376,7 +377,8 @@ class DeepL:
             run=run.info.name if terms else None,
             glossary=terms,
         )
-        number, key = secrets.token_hex(16), secrets.token_hex(32)
+        number = secrets.token_hex(16)
+        key = secrets.token_hex(32)
         # Of whose client nobody hears: it may go, and come back.
         background = Request(request.scope, asyncio.Event().wait)  # type: ignore[arg-type]
         task = asyncio.create_task(self.translated(background, body))
