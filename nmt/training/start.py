@@ -41,10 +41,10 @@ from nmt.run.journal import Journal
 from nmt.run.weights import build_model, load_model, load_training
 from nmt.text.tokenizers import JOINER, SPACE
 from nmt.text.vocabulary import UNK, Vocabulary
+from nmt.training.lexicon import LearnedLexicon
 from nmt.training.loop import Training, World
 from nmt.training.optimization import lasts_for_training
 from nmt.training.precision import check_precision, choose_precision, with_precision
-from nmt.training.word_alignment import LearnedLexicon
 
 # Keys that may change when a training is resumed: none of them affects an update, unless the
 # learning rate follows the limits.

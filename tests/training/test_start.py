@@ -20,8 +20,8 @@ from nmt.run.folder import find_checkpoint, load_vocabularies
 from nmt.run.journal import Journal
 from nmt.run.weights import load_model
 from nmt.text.vocabulary import UNK
-from nmt.training import word_alignment
-from nmt.training.word_alignment import LearnedLexicon
+from nmt.training import lexicon
+from nmt.training.lexicon import LearnedLexicon
 from tests import toy
 from tests.conftest import Run
 
@@ -263,5 +263,5 @@ def test_the_lexicon_of_a_large_corpus_comes_from_some_of_its_pairs(
     monkeypatch.setattr(data_batches, "PART_PAIRS", 90)  # two parts of 23 ranges
     monkeypatch.setattr(data_batches, "RANGE_PAIRS", 4)
     half = count_translations()
-    monkeypatch.setattr(word_alignment, "MAX_RANGES", 5)
+    monkeypatch.setattr(lexicon, "MAX_RANGES", 5)
     assert 0 < count_translations() < half < whole

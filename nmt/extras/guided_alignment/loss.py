@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from nmt.data.batches import Batch, send
+from nmt.data.word_alignment import FIRST_TENSION
 from nmt.model.seq2seq import Decoded
-from nmt.training.word_alignment import FIRST_TENSION
 
 MIN_PROBABILITY = 1e-10  # keeps logarithms and quotients finite
 
