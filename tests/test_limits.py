@@ -37,7 +37,7 @@ RINGS = {
     "tests": ([*ROOT.glob("tests/**/*.py")], 16_666),
     "scripts": ([*ROOT.glob("scripts/**/*.py")], 1_993),
 }
-MAX_LINES = {"nmt/config/schema.py": 690}
+MAX_LINES = {"nmt/config/schema.py": 697}
 FUNCTION_LINES, FUNCTION_STATEMENTS = 50, 30  # after the signature
 
 
@@ -66,7 +66,7 @@ def test_lines_of_scripts_for_browsers() -> None:
 
 
 def test_files_of_the_core() -> None:
-    assert len([path for path in [*CORE, *TEXTS] if path.stat().st_size]) <= 107
+    assert len([path for path in [*CORE, *TEXTS] if path.stat().st_size]) <= 113
     assert len([path for path in (ROOT / "nmt/model").glob("*.py") if path.stat().st_size]) == 11
 
 
@@ -107,7 +107,7 @@ def n_keys(section: type) -> int:
 
 
 def test_keys_and_rules() -> None:
-    assert n_keys(Config) <= 154
+    assert n_keys(Config) <= 159
     assert len(re.findall("yield Problem", Path(rules.__file__).read_text(encoding="utf-8"))) <= 60
 
 

@@ -220,6 +220,7 @@ def summary(manifest: dict[str, Any]) -> str:
         ("pairs read", f"{counts['read']:,}"),
         *_form_rows(manifest.get("read_as", {})),
         ("dropped", _counts_by_name(counts["dropped"], counts["unreadable_lines"])),
+        *_suspicious_rows(manifest.get("suspicious", {})),
         ("kept", f"{counts['kept']:,}"),
         *_source_rows(counts),
         ("repaired sentences", _counts_by_name(counts["repaired"], {})),
@@ -272,6 +273,17 @@ def _source_rows(counts: dict[str, Any]) -> Iterator[tuple[str, str]]:
             f"{source['read']:,} read, {source['kept']:,} kept; {n_pairs:,} training pairs "
             f"({share}), {source['dev']:,} in dev, {source['test']:,} in test",
         )
+
+
+def _suspicious_rows(sets: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What seems to be no translation, of each set that has some."""
+    for name, figures in sets.items():
+        found = {key: each for key, each in figures.items() if isinstance(each, dict)}
+        if found:
+            numbers = {reason: each["pairs"] for reason, each in found.items()}
+            lines = {reason: each["lines"] for reason, each in found.items()}
+            label = "suspicious" if name == "source" else f"  in {name}"
+            yield label, f"{_counts_by_name(numbers, lines)}, of {figures['judged']:,} judged"
 
 
 def _form_rows(forms: dict[str, str]) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ by ids, so no text is tokenized twice.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
@@ -45,6 +45,18 @@ class TokenizedChunk(NamedTuple):
     numbers: Ids
     lengths: Ids
 
+    @classmethod
+    def of(cls, sentences: Sequence[Sequence[str]]) -> "TokenizedChunk":
+        """The tokens of sentences, numbered."""
+        index: dict[str, int] = {}
+        numbers = np.array(
+            [index.setdefault(token, len(index)) for token in chain.from_iterable(sentences)],
+            np.int32,
+        )
+        counts = np.bincount(numbers, minlength=len(index)).tolist()
+        lengths = np.array([len(tokens) for tokens in sentences], np.int32)
+        return cls([*index], counts, numbers, lengths)
+
 
 @dataclass
 class TokenizedSide:
@@ -79,6 +91,10 @@ class TokenTable:
         if count:
             self.counts.update(dict(zip(chunk.tokens, chunk.counts, strict=True)))
         return np.array(numbers, np.int32)[chunk.numbers]
+
+    def __iter__(self) -> Iterator[str]:
+        """The tokens in the order of their numbers."""
+        return iter(self._numbers)
 
     def ids(self, vocabulary: Vocabulary) -> Ids:
         """The vocabulary id of each number."""
@@ -211,15 +227,5 @@ _tokenizer = cache(load_tokenizer)
 
 def _tokenize(plans: list[TokenizerPlan], pairs: list[Pair]) -> list[TokenizedChunk]:
     """Runs in a worker: the tokens of each side."""
-    chunks = []
-    for plan, texts in zip(plans, zip(*pairs, strict=True), strict=True):
-        sentences = _tokenizer(*plan).split_all(texts)
-        index: dict[str, int] = {}
-        numbers = np.array(
-            [index.setdefault(token, len(index)) for token in chain.from_iterable(sentences)],
-            np.int32,
-        )
-        counts = np.bincount(numbers, minlength=len(index)).tolist()
-        lengths = np.array([len(tokens) for tokens in sentences], np.int32)
-        chunks.append(TokenizedChunk(list(index), counts, numbers, lengths))
-    return chunks
+    sides = zip(plans, zip(*pairs, strict=True), strict=True)
+    return [TokenizedChunk.of(_tokenizer(*plan).split_all(texts)) for plan, texts in sides]

@@ -27,6 +27,7 @@ from nmt.files import (
 from nmt.text.tokenizers import SIDES, Side
 
 MANIFEST = "manifest.json"
+SUSPICIOUS = "suspicious.tsv"  # for people to read, so it is no part of the content
 FORMAT = "nmt prepared data"
 FORMAT_VERSION = 1
 ORIGINAL = "original"  # the origin of training pairs that no model has made
@@ -35,8 +36,7 @@ SECTIONS = ("data", "tokenizer", "vocabulary")  # of the configuration, which th
 # All files that a prepared folder can hold, and shards. `nmt prepare` never replaces a folder that
 # holds another one.
 PREPARED_FILES = {
-    MANIFEST,
-    CHECKSUMS_FILE,
+    *(MANIFEST, CHECKSUMS_FILE, SUSPICIOUS),
     *(f"{side}.{ending}" for side in SIDES for ending in ("vocab.txt", "spm.model")),
     *(
         f"{split}.{side}.{ending}"
@@ -185,7 +185,7 @@ def write_manifest(
     paths = sorted(
         path
         for path in folder.iterdir()
-        if is_prepared_file(path.name) and path.name != CHECKSUMS_FILE
+        if is_prepared_file(path.name) and path.name not in (CHECKSUMS_FILE, SUSPICIOUS)
     )
     digests = {path.name: sha256_of(path) for path in paths}
     record_checksums(folder, digests)

@@ -22,16 +22,18 @@ from nmt.data.reading import (
     DROP_REASONS,
     DUPLICATE,
     HELD_OUT,
+    SUSPICIOUS,
     Pair,
     Pairs,
     Source,
     Split,
     Tally,
     apply_shares,
-    no_translation,
     read_pairs,
 )
 from nmt.data.splitting import Mask
+from nmt.data.suspicion.report import find_suspicious
+from nmt.data.suspicion.rules import no_translation
 from nmt.data.workers import Workers
 from nmt.errors import DataError
 from nmt.lines import archive_of, write_lines
@@ -81,11 +83,10 @@ def run_pipeline(job: Job) -> dict[str, Any]:
     Returns:
         counts: pairs `read` and `kept`, `dropped` by reason; sentences `repaired`, by repair; the
             first lines that were dropped, by reason (`unreadable_lines`: others have no pair that
-            can be used either); and `sources`, if they have names.
+            can be used either); and `sources`, if they have names. suspicious: see `Suspicion`.
         read_as: what the rows of each source have.
         splits: pairs and tokens of each. overlap: sentences that two of them share.
-        naive_leak: the part of the test pairs that a random split would leak; None if there was
-            nothing to split.
+        naive_leak: the part of the test pairs that a random split would leak; None without a split.
         vocabulary: size, coverage, and new tokens if it extends another, by side.
         tokenizers: signatures, by side.
         ceiling: the best score that a model can reach on dev.
@@ -98,10 +99,13 @@ def run_pipeline(job: Job) -> dict[str, Any]:
     given_vocabularies = None if like is None else encoding.copy_like(config, like, job.folder)
     job.scratch.mkdir()
     pairs, sources, held_out = _read_sources(job)
+    suspicion = find_suspicious(sources, [*held_out.values()], config.data, job.workers.map)
+    suspicion.tell(job.folder, config.data)
     total = Tally()
     for source in sources:
         total.add(source.tally, source.name if len(sources) > 1 else None)
-    splits, is_kept, shared = _make_splits(job, pairs, sources, held_out, total.dropped)
+    is_out = suspicion.is_dropped
+    splits, is_kept, shared = _make_splits(job, pairs, sources, held_out, total.dropped, is_out)
     for name in ("dev", "test"):
         _write_texts(splits[name].stream(), job.folder, name)
     if like is None and TOKENIZERS[config.tokenizer.kind].trait("learned"):
@@ -118,6 +122,7 @@ def run_pipeline(job: Job) -> dict[str, Any]:
         "splits": {
             name: {"pairs": len(split), **token_counts[name]} for name, split in splits.items()
         },
+        "suspicious": suspicion.figures,
         **shared,
         "vocabulary": vocabulary,
         "tokenizers": signatures,
@@ -200,7 +205,8 @@ def _read_source(
     keys = b"".join(splitting.fingerprint(splitting.sentence_key(text)) for text in texts)
     held_out = np.frombuffer(keys, "<u8").reshape(-1, 2)
     part = slice(start, len(output))
-    return Source(key.removeprefix("sources."), output, part, tally, form, held_out)
+    name = key.removeprefix("sources.")
+    return Source(name, output, part, tally, form, held_out, len(opened))
 
 
 def _make_splits(
@@ -209,13 +215,14 @@ def _make_splits(
     sources: Sequence[Source],
     held_out: Mapping[str, Source],
     dropped: dict[str, int],
+    is_suspicious: Mask,
 ) -> tuple[dict[str, Split], Mask, dict[str, Any]]:
     """Train, dev and test; which pairs are kept; what the splits, and those of a random split,
     share. `dropped` counts the pairs that are not kept.
     """
     naive_leak = None
     with job.bar("split", 4, " steps") as bar:
-        is_kept = _keep_pairs(pairs, sources, job.config, dropped)
+        is_kept = _keep_pairs(pairs, sources, job.config, dropped, is_suspicious)
         bar.update()
         if held_out:
             splits = {"train": Split(pairs, is_kept, pairs, is_kept)}
@@ -243,13 +250,17 @@ def _make_splits(
 
 
 def _keep_pairs(
-    pairs: Pairs, sources: Sequence[Source], config: Config, dropped: dict[str, int]
+    pairs: Pairs,
+    sources: Sequence[Source],
+    config: Config,
+    dropped: dict[str, int],
+    is_suspicious: Mask,
 ) -> Mask:
-    """Which pairs are kept: none with a sentence that a source holds out, none twice, at most
-    `data.max_pairs`. `dropped` counts the others.
+    """Which pairs are kept: none with a sentence that a source holds out, no suspicious one, none
+    twice, at most `data.max_pairs`. `dropped` counts the others.
 
     Raises:
-        DataError: each has a sentence that a source holds out.
+        DataError: each has a sentence that a source holds out, or is suspicious.
     """
     is_held_out = np.zeros(len(pairs), np.bool_)
     held_out = np.concatenate([source.held_out for source in sources])
@@ -260,15 +271,19 @@ def _keep_pairs(
     dropped[HELD_OUT] = n_held_out = int(np.count_nonzero(is_held_out))
     if n_held_out == len(pairs):
         raise DataError("data: no pair is left, dev and test of a prepared source have them all")
+    is_out = is_held_out | is_suspicious
+    dropped[SUSPICIOUS] = n_suspicious = int(np.count_nonzero(is_out)) - n_held_out
+    if is_out.all():
+        raise DataError("data.cleaning: drops all pairs as suspicious; set it to warn")
     fingerprints = pairs.fingerprints("pair")
-    is_first = splitting.find_first(fingerprints) & ~is_held_out
+    is_first = splitting.find_first(fingerprints) & ~is_out
     is_kept = is_first.copy()
     if config.data.max_pairs is not None:
         is_kept[is_first] = splitting.sample_pairs(
             fingerprints[is_first], config.data.max_pairs, config.data.split.seed, "max_pairs"
         )
     n_different = int(np.count_nonzero(is_first))
-    dropped[DUPLICATE] = len(pairs) - n_held_out - n_different
+    dropped[DUPLICATE] = len(pairs) - n_held_out - n_suspicious - n_different
     dropped[BEYOND_MAX_PAIRS] = n_different - int(np.count_nonzero(is_kept))
     return is_kept
 

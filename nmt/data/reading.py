@@ -39,6 +39,15 @@ from nmt.data.splitting import (
     sample_pairs,
     sentence_key,
 )
+from nmt.data.suspicion.rules import (
+    EMPTY_SOURCE,
+    EMPTY_TARGET,
+    MISSING_VALUE,
+    NO_LETTERS,
+    REASONS,
+    no_translation,
+    reason_of,
+)
 from nmt.data.workers import Workers, chunked
 from nmt.errors import DataError, NmtWarning
 from nmt.lines import CONVERT
@@ -48,30 +57,18 @@ from nmt.text.tokenizers import normalize_and_report
 CHUNK_ROWS = 4096  # rows per task of a worker
 MAX_LISTED = 10  # line numbers, for each reason
 
-# Why pairs are dropped, in the order of the report. The last three need all pairs.
-EMPTY_SOURCE = "empty source"
-EMPTY_TARGET = "empty target"
-MISSING_VALUE = "missing value"
-NO_LETTERS = "no letters or digits"
+# Why pairs are dropped, in the order of the report. The last four need all pairs.
 TOO_LONG = "too long"
 LENGTH_RATIO = "length ratio"
 HELD_OUT = "in dev or test of another"
+SUSPICIOUS = "suspicious"
 DUPLICATE = "exact duplicate"
 BEYOND_MAX_PAIRS = "beyond max_pairs"
 DROP_REASONS = (
     *(UNDECODABLE, TOO_FEW_COLUMNS, TOO_MANY_COLUMNS, BAD_QUOTATION, BAD_RECORD),
     *(EMPTY_SOURCE, EMPTY_TARGET, MISSING_VALUE, NO_LETTERS, TOO_LONG, LENGTH_RATIO),
-    *(HELD_OUT, DUPLICATE, BEYOND_MAX_PAIRS),
+    *(HELD_OUT, SUSPICIOUS, DUPLICATE, BEYOND_MAX_PAIRS),
 )
-
-# How pandas, R, databases and spreadsheets write an empty cell, in lower case (the values that
-# `pandas.read_csv` reads as missing). "na" is a word of many languages, "NA" is none.
-MISSING = {
-    *("nan", "-nan", "none", "null", "(null)", "undefined", "nat", "\\n", "n/a", "<na>"),
-    *("#na", "#n/a", "#n/a n/a", "#value!", "#ref!", "#name?", "#div/0!", "#num!", "#null!"),
-    *("1.#ind", "1.#qnan", "-1.#ind", "-1.#qnan", "<null>", "[null]"),
-}
-LONGEST_MISSING = max(map(len, MISSING))
 
 # Added to both lengths, so that short pairs may differ more.
 RATIO_SLACK = 10
@@ -90,30 +87,6 @@ def drop_reason(src: str, tgt: str, config: CleaningConfig) -> str | None:
     if (longer + RATIO_SLACK) / (shorter + RATIO_SLACK) > config.max_length_ratio:
         return LENGTH_RATIO
     return None
-
-
-def no_translation(src: str, tgt: str) -> str | None:
-    """Why one of the sentences is no translation of the other; None if it may be one."""
-    if not (src and tgt):
-        return EMPTY_TARGET if src else EMPTY_SOURCE
-    return _is_missing(src, tgt) or _is_missing(tgt, src)
-
-
-def _is_missing(text: str, other: str) -> str | None:
-    """Why `text` only stands for a translation of `other`; None for "null" beside "zero"."""
-    if len(text) > LONGEST_MISSING and text[0].isalnum():  # most texts; this is faster
-        return None
-    if text == "NA" or text.lower() in MISSING:
-        return MISSING_VALUE if _is_phrase(other, n_words=4) else None
-    if any(map(str.isalnum, text)) or not any(map(str.isalnum, other)):
-        return None
-    return NO_LETTERS if _is_phrase(other, n_words=2) else None
-
-
-def _is_phrase(text: str, n_words: int) -> bool:
-    """Whether a text has that many words, one fewer with a full stop, or as many without spaces."""
-    n_needed = n_words - (text[-1] in ".?!…")
-    return text.count(" ") + 1 >= n_needed or text[-1] in "。？！" or len(text.encode()) > 36
 
 
 @dataclass
@@ -154,22 +127,30 @@ class Tally:
 
 
 class CleanedChunk(NamedTuple):
-    """Rows after cleaning: lines for the file, the fingerprints of `KINDS` of each, the counts."""
+    """Rows after cleaning: lines for the file, the fingerprints of `KINDS` of each, the counts.
+
+    origins: the line of each in its file, and what a rule says about it, see `Pairs.origins`.
+    """
 
     lines: str
     fingerprints: bytes
     tally: Tally
+    origins: list[tuple[int, int]]
 
 
 class Pairs:
     """Cleaned pairs on disk: a file of lines, and a file beside it for each kind of fingerprints.
 
     Samples and splits depend on the fingerprints of whole pairs.
+
+    Attributes:
+        files: the names of those that they come from, and the first pair of each.
     """
 
     def __init__(self, path: Path, count: int = 0) -> None:
         """`count`: how many pairs the files hold already."""
         self.path, self._count = path, count
+        self.files: list[tuple[int, str]] = []
 
     def __len__(self) -> int:
         return self._count
@@ -178,6 +159,16 @@ class Pairs:
         """The fingerprints of all pairs, or of those that are wanted."""
         all_pairs = np.fromfile(_fingerprint_file(self.path, kind), "<u8", len(self))
         return all_pairs if is_wanted is None else all_pairs[is_wanted]
+
+    def origins(self) -> npt.NDArray[np.uint64]:
+        """[N, 2]: the line of each pair in its file; what a rule says, as the place in `REASONS`
+        from 1 on, or 0 for nothing.
+        """
+        return np.fromfile(self._origin_file, "<u8", 2 * len(self)).reshape(-1, 2)
+
+    @property
+    def _origin_file(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.origin")
 
     def stream(self, copies: npt.NDArray[np.generic] | None = None) -> Iterator[Pair]:
         """The pairs in order, each as often as `copies` says; by default once."""
@@ -195,6 +186,8 @@ class Pairs:
         for kind, column in zip(KINDS, columns.T, strict=True):
             with _fingerprint_file(self.path, kind).open("ab") as file:
                 file.write(column.tobytes())
+        with self._origin_file.open("ab") as file:
+            file.write(np.array(chunk.origins, "<u8").tobytes())
 
 
 def _fingerprint_file(path: Path, kind: Kind) -> Path:
@@ -239,6 +232,7 @@ def read_pairs(
             for index, rows in enumerate(chunked(source.rows(advance), CHUNK_ROWS))
         )
         tally = Tally()
+        output.files.append((len(output), source.name))
         for chunk in workers.map(clean_rows, calls):
             output.append(chunk)
             tally.add(chunk.tally)
@@ -290,7 +284,7 @@ def clean_rows(
         languages, target_first: see `read_pairs`.
     """
     tally, fingerprints = Tally(read=len(rows)), list[bytes]()
-    decoded, kept = list[Pair](), list[Pair]()
+    decoded, kept, origins = list[Pair](), list[Pair](), list[tuple[int, int]]()
     for line, row in enumerate(rows, start=first_line):
         pair = _decode(source, row, line, tally, strict=config is None)
         if pair is None:
@@ -304,6 +298,8 @@ def clean_rows(
         tally.repaired.update(src_repairs)
         tally.repaired.update(tgt_repairs)
         kept.append((src, tgt))
+        rule = reason_of(*pair)
+        origins.append((line, 0 if rule is None else REASONS.index(rule) + 1))
         whole = f"{tgt}\t{src}" if target_first else f"{src}\t{tgt}"
         fingerprints += map(fingerprint, (whole, sentence_key(src), sentence_key(tgt)))
     tally.non_ascii = sum(not (src.isascii() and tgt.isascii()) for src, tgt in decoded)
@@ -316,7 +312,7 @@ def clean_rows(
         decoded,
     )
     return CleanedChunk(
-        "".join(f"{src}\t{tgt}\n" for src, tgt in kept), b"".join(fingerprints), tally
+        "".join(f"{src}\t{tgt}\n" for src, tgt in kept), b"".join(fingerprints), tally, origins
     )
 
 
@@ -350,6 +346,7 @@ class Source:
     Attributes:
         part: the indices of its pairs among `pairs`. form: what its rows have.
         held_out: [N, 2], the keys of source and target that it keeps from training.
+        n_files: how many files it has. title: their names, in short.
     """
 
     name: str
@@ -358,6 +355,13 @@ class Source:
     tally: Tally
     form: str
     held_out: Fingerprints
+    n_files: int = 1
+
+    @property
+    def title(self) -> str:
+        """The first file, and how many others there are."""
+        names = [name for start, name in self.pairs.files if start >= self.part.start]
+        return names[0] if self.n_files == 1 else f"{names[0]} and {self.n_files - 1} more files"
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.data.corpus import Corpus
+from nmt.data.corpus import Corpus, Mask
 from nmt.text.vocabulary import PAD
 
 EMPTY_WORD = PAD  # no sentence contains this id
@@ -44,6 +44,7 @@ class WordAligner:
 
     Args:
         src_size, tgt_size: of the vocabularies.
+        is_learned: [N], the pairs to learn from; None: all.
 
     Attributes:
         src, tgt: [P], the ids of all pairs of words that occur in the same sentence pair, sorted by
@@ -51,8 +52,10 @@ class WordAligner:
         forward, backward: the two directions; backward, a source word comes from a target word.
     """
 
-    def __init__(self, corpus: Corpus, src_size: int, tgt_size: int) -> None:
-        keys, self._blocks = _number_cells(corpus, tgt_size)
+    def __init__(
+        self, corpus: Corpus, src_size: int, tgt_size: int, is_learned: Mask | None = None
+    ) -> None:
+        keys, self._blocks = _number_cells(corpus, tgt_size, is_learned)
         self.src, self.tgt = np.divmod(keys, tgt_size)
         self._src_size = src_size
         self.forward = Direction(self.src, tgt_size)
@@ -121,12 +124,16 @@ class Direction:
 
     def posteriors(self, cells: Cells) -> Floats:
         """p(a_i = j | s, t) of cells [N, m + 1, n + 1]: [N, m, n + 1]."""
-        attraction = np.exp(-self.tension * _distances(cells))
-        prior = np.full((len(attraction), cells.shape[2]), P_EMPTY)
-        prior[:, 1:] = (1 - P_EMPTY) * attraction / attraction.sum(1, keepdims=True)
-        joint: Floats = self.table[cells[:, 1:]] * prior
+        joint: Floats = self.table[cells[:, 1:]] * self.prior(cells, self.tension)
         joint /= joint.sum(2, keepdims=True)
         return joint
+
+    def prior(self, cells: Cells, tension: float) -> Floats:
+        """delta(j | i), [m, n + 1]."""
+        attraction = np.exp(-tension * _distances(cells))
+        prior = np.full((len(attraction), cells.shape[2]), P_EMPTY)
+        prior[:, 1:] = (1 - P_EMPTY) * attraction / attraction.sum(1, keepdims=True)
+        return prior
 
     def links(self, blocks: Sequence[Cells]) -> Floats:
         """The sum of the posteriors of each pair of words, [P]."""
@@ -168,28 +175,37 @@ class Direction:
             self.tension = min(max(self.tension + step, MIN_TENSION), MAX_TENSION)
 
 
-def _number_cells(corpus: Corpus, tgt_size: int) -> tuple[Indices, list[Cells]]:
-    """The keys src * tgt_size + tgt of all pairs of words, ascending, and the blocks; pairs with an
-    empty sentence are left out.
+def _number_cells(
+    corpus: Corpus, tgt_size: int, is_wanted: Mask | None
+) -> tuple[Indices, list[Cells]]:
+    """The keys of all pairs of words, ascending, and the blocks; pairs with an empty sentence are
+    left out.
     """
     groups: list[tuple[Indices, Cells]] = []  # the keys of a block, the index of each cell in them
-    for pairs in _equal_lengths(corpus):
-        src, tgt = (
-            np.pad(side.rows(pairs), ((0, 0), (1, 0)), constant_values=EMPTY_WORD)
-            for side in (corpus.src, corpus.tgt)
-        )
-        keys = src[:, np.newaxis, :].astype(np.int64) * tgt_size + tgt[:, :, np.newaxis]
+    for pairs in equal_lengths(corpus, is_wanted):
+        keys = cell_keys(corpus, pairs, tgt_size)
         unique, cells = np.unique(keys, return_inverse=True)
         groups.append((unique, cells.reshape(keys.shape).astype(np.int32)))
     keys = np.unique(np.concatenate([np.zeros(0, np.int64), *(unique for unique, _ in groups)]))
     return keys, [np.searchsorted(keys, unique).astype(np.int32)[cells] for unique, cells in groups]
 
 
-def _equal_lengths(corpus: Corpus) -> Iterator[Indices]:
-    """Sentence pairs in groups of equal lengths, of at most `MAX_CELLS` cells or of one pair."""
+def cell_keys(corpus: Corpus, pairs: Indices, tgt_size: int) -> Indices:
+    """src * tgt_size + tgt of the cells of pairs of equal lengths, [N, m + 1, n + 1]."""
+    src, tgt = (
+        np.pad(side.rows(pairs), ((0, 0), (1, 0)), constant_values=EMPTY_WORD)
+        for side in (corpus.src, corpus.tgt)
+    )
+    return src[:, np.newaxis, :].astype(np.int64) * tgt_size + tgt[:, :, np.newaxis]
+
+
+def equal_lengths(corpus: Corpus, is_wanted: Mask | None = None) -> Iterator[Indices]:
+    """Sentence pairs in groups of equal lengths, of at most `MAX_CELLS` cells or of one pair; all
+    without an empty sentence, or those that are wanted.
+    """
     lengths = np.stack([corpus.tgt.lengths, corpus.src.lengths])
     order = np.lexsort(lengths)
-    order = order[lengths[:, order].all(0)]
+    order = order[lengths[:, order].all(0) & (True if is_wanted is None else is_wanted[order])]
     for group in np.split(order, np.flatnonzero(np.diff(lengths[:, order]).any(0)) + 1):
         if len(group):
             n_cells = int((lengths[:, group[0]] + 1).prod())

@@ -11,9 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from nmt.config.schema import CleaningConfig, SourceConfig
-from nmt.data import formats, reading
+from nmt.data import formats
 from nmt.data.formats import open_source
 from nmt.data.reading import Pairs, Tally, read_pairs
+from nmt.data.suspicion.rules import EMPTY_TARGET
 from nmt.data.workers import start_workers
 from nmt.errors import DataError, NmtWarning
 from nmt.extras.formats import readers as record_sources
@@ -162,7 +163,7 @@ def test_parquet_has_columns_or_structures(tmp_path: Path) -> None:
     pq.write_table(
         pa.table({"en": ["Hi.", "a"], "de": ["Hallo!", None]}), tmp_path / "empty.parquet"
     )
-    assert read(tmp_path / "empty.parquet", "parquet").dropped == {reading.EMPTY_TARGET: 1}
+    assert read(tmp_path / "empty.parquet", "parquet").dropped == {EMPTY_TARGET: 1}
 
 
 @pytest.mark.parametrize(
@@ -215,7 +216,7 @@ def test_bad_records_are_counted_and_listed(tmp_path: Path) -> None:
 def test_a_unit_without_a_language_is_dropped(tmp_path: Path) -> None:
     unit = "<tu><tuv xml:lang='en'><seg>a</seg></tuv></tu>"
     path = plain(tmp_path / "a.tmx", UTF8_TMX.replace("<body>", f"<body>{unit}").encode())
-    assert read(path, "tmx").dropped == {reading.EMPTY_TARGET: 1}
+    assert read(path, "tmx").dropped == {EMPTY_TARGET: 1}
 
 
 def bomb(levels: int) -> str:

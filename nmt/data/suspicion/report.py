@@ -1,0 +1,140 @@
+"""What `nmt prepare` and `nmt init` say about pairs that seem to be no translations: figures,
+warnings, and a list of the pairs.
+"""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.config.schema import DataConfig
+from nmt.data.manifest import SUSPICIOUS
+from nmt.data.reading import MAX_LISTED, Source
+from nmt.data.splitting import are_among, find_first
+from nmt.data.suspicion.find import Judged, Run
+from nmt.data.suspicion.rules import REASONS, Reason
+from nmt.data.suspicion.words import Indices, Mask
+from nmt.errors import NmtWarning
+from nmt.lines import write_lines
+
+COLUMNS = ("reason", "chance", "file", "line", "source", "target")
+MAX_ROWS = 100_000  # of the list
+MAX_WARNED = 20_000  # pairs that are judged where none is dropped
+EXAMPLES = 3
+
+WHAT: dict[Reason, str] = {
+    "encoding": "have damaged characters",
+    "markup": "have HTML on one side only",
+    "copies": "have a side in the language of the other one",
+    "other_language": "have a side in a third language",
+    "boilerplate": "have a text that is beside many others",
+    "misaligned": "are no translations of each other",
+    "partial": "have a side that is only a part of the other",
+}
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """What is suspicious.
+
+    Attributes:
+        is_dropped: which of the training pairs are to be dropped.
+        rows: the pairs that are found, worst first: `COLUMNS`.
+        figures: for the manifest: of each set, its files, the number of pairs that were judged, and
+            by reason the share, the number, and the first lines.
+    """
+
+    is_dropped: Mask
+    rows: list[tuple[str, ...]]
+    figures: dict[str, dict[str, Any]]
+
+    def tell(self, folder: Path, data: DataConfig) -> None:
+        """Write the list, if there is anything to list, and warn of all that stays."""
+        if self.rows:
+            write_lines(folder / SUSPICIOUS, map("\t".join, [COLUMNS, *self.rows]))
+        for name, figures in self.figures.items():
+            for reason in (reason for reason in REASONS if reason in figures):
+                remedy = f"data.cleaning.{reason}: drop removes them"
+                if name in ("dev", "test"):
+                    remedy = f"data.{name} is used whole, so correct them"
+                elif getattr(data.cleaning, reason) == "drop":
+                    continue
+                found, places = figures[reason], map(str, figures[reason]["lines"][:EXAMPLES])
+                warnings.warn(
+                    f"{figures['files']}: about {found['share']:.1%} of the pairs {WHAT[reason]} "
+                    f"(for example at {', '.join(places)}); {SUSPICIOUS} lists them, {remedy}",
+                    NmtWarning,
+                    stacklevel=2,
+                )
+
+
+def find_suspicious(
+    sources: Sequence[Source], held_out: Sequence[Source], data: DataConfig, run: Run
+) -> Suspicion:
+    """Judge the pairs of all sources, or some of them where none is to be dropped, and of dev and
+    test.
+
+    Args:
+        run: calls a function with each of some tuples of arguments.
+    """
+    actions = {reason: getattr(data.cleaning, reason) for reason in REASONS}
+    drops = [reason for reason, action in actions.items() if action == "drop"]
+    warned = [reason for reason, action in actions.items() if action == "warn"]
+    fingerprints = sources[0].pairs.fingerprints("pair")
+    if not (drops or warned or data.cleaning.worst):
+        return Suspicion(np.zeros(len(fingerprints), np.bool_), [], {})
+    is_first = find_first(fingerprints)
+    most = len(fingerprints) if drops else MAX_WARNED // len(sources)
+    parts: list[tuple[Source, Indices]] = []
+    for source in sources:
+        different = np.flatnonzero(is_first[source.part]) + source.part.start
+        parts.append((source, different[:: max(1, -(-len(different) // most))]))
+    parts += [(source, np.arange(len(source.pairs))) for source in held_out]
+    judged = Judged(parts, len(sources), (data.src_language, data.tgt_language), run)
+    reasons = np.full(len(judged.sets), "", "U20")
+    for reason in (*drops, *warned):  # of several reasons, one that drops the pair counts
+        reasons[(reasons == "") & judged.hits[reason]] = reason
+    dropped = judged.indices[np.isin(reasons, drops) & (judged.sets < len(sources))]
+    return Suspicion(
+        are_among(fingerprints, fingerprints[dropped]),
+        [*_rows(judged, reasons, data.cleaning.worst)],
+        {
+            source.name: _figures(judged, number, reasons)
+            for number, source in enumerate(judged.sources)
+        },
+    )
+
+
+def _rows(judged: Judged, reasons: NDArray[np.str_], n_worst: int) -> Iterator[tuple[str, ...]]:
+    """The list, and further pairs with the worst scores."""
+    order = np.lexsort((-judged.score, -judged.chance))
+    worst = np.argsort(np.where(reasons == "", -judged.score, np.inf), kind="stable")[:n_worst]
+    listed = np.concatenate([order[(reasons != "")[order]], worst])[:MAX_ROWS]
+    is_listed = np.isin(np.arange(len(reasons)), listed)
+    texts = dict(zip(np.flatnonzero(is_listed).tolist(), judged.read(is_listed), strict=True))
+    for number in listed.tolist():
+        reason, chance = reasons[number] or "worst", f"{judged.chance[number]:.2f}"
+        yield reason, chance, judged.file(number), str(judged.lines[number]), *texts[number]
+
+
+def _figures(judged: Judged, number: int, reasons: NDArray[np.str_]) -> dict[str, Any]:
+    """Of a set."""
+    source, is_member = judged.sources[number], judged.sets == number
+    n_judged = int(np.count_nonzero(is_member))
+    figures: dict[str, Any] = {"files": source.title, "judged": n_judged}
+    for reason in REASONS:
+        hits = np.flatnonzero(is_member & (reasons == reason))
+        if len(hits):
+            share = max(len(hits) / n_judged, judged.shares[reason].get(number, 0.0))
+            lines = [
+                f"{judged.file(hit)}:{judged.lines[hit]}"
+                if source.n_files > 1
+                else int(judged.lines[hit])
+                for hit in hits[:MAX_LISTED]
+            ]
+            figures[reason] = {"pairs": len(hits), "share": round(share, 4), "lines": lines}
+    return figures
