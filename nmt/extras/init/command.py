@@ -203,6 +203,8 @@ def _facts(
         )
         first = "" if found.is_all else "the first "
         facts["dropped"] = f"{n_dropped:,} of {first}{found.n_read:,}: {listing}"
+    if found.suspicious:
+        facts["suspicious"] = f"\n{'':12}".join(found.suspicious.values())
     facts["columns" if files.format != "lines" else "languages"] = ", ".join(
         f"{column.key} {language} {json.dumps(column.example, ensure_ascii=False)}"
         for column, language in zip(files.columns, languages, strict=True)

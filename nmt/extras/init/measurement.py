@@ -2,16 +2,19 @@
 all pairs of a file that a user has: a translation memory, a table, a catalog.
 """
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from nmt.config.schema import CleaningConfig, SourceConfig, SplitConfig
+from nmt.config.schema import CleaningConfig, DataConfig, SourceConfig, SplitConfig
 from nmt.data import checks, splitting
 from nmt.data.formats import Files, Languages, PairSource, named, open_source
 from nmt.data.reading import (
@@ -20,10 +23,14 @@ from nmt.data.reading import (
     KINDS,
     CleanedChunk,
     Pair,
+    Pairs,
+    Source,
     Tally,
     clean_rows,
     to_pair,
 )
+from nmt.data.suspicion.report import WHAT, find_suspicious
+from nmt.data.suspicion.rules import REASONS, Reason
 from nmt.data.workers import chunked
 from nmt.errors import DataError
 from nmt.extras.init.inspection import inspect
@@ -47,6 +54,7 @@ class Measures:
         n_characters: of a side, on average over both. n_different: different characters.
         has_no_spaces: for source and target, whether no spaces stand between words.
         texts: the number of rows of each file, by name.
+        suspicious: what seems to be no translation, in words, by reason.
     """
 
     name: str
@@ -59,6 +67,7 @@ class Measures:
     n_different: int
     has_no_spaces: tuple[bool, bool]
     texts: Mapping[str, int]
+    suspicious: Mapping[Reason, str]
 
     @property
     def count(self) -> str:
@@ -81,17 +90,23 @@ def measure(config: SourceConfig, files: Files, languages: Languages) -> Measure
     sources = open_source(config, files, languages)
     tally, counts, n_cleaned = Tally(), Counter({each.name: 0 for each in sources}), 0
     fingerprints, texts = list[bytes](), list[str]()
-    for chunk in _cleaned(sources, CleaningConfig(), languages, counts, MAX_CLEANED):
-        tally.add(chunk.tally)
-        fingerprints.append(chunk.fingerprints)
-        texts += chunk.lines.splitlines()
-        n_cleaned = counts.total()
+    with TemporaryDirectory() as folder:
+        pairs = Pairs(Path(folder, "pairs.tsv"))
+        for file, chunk in _cleaned(sources, CleaningConfig(), languages, counts, MAX_CLEANED):
+            if not pairs.files or pairs.files[-1][1] != file:
+                pairs.files.append((len(pairs), file))
+            tally.add(chunk.tally)
+            pairs.append(chunk)
+            fingerprints.append(chunk.fingerprints)
+            texts += chunk.lines.splitlines()
+            n_cleaned = counts.total()
+        suspicious = dict(_look(pairs, tally, languages)) if len(pairs) else {}
     name, n_rows = named(sources), counts.total()
     columns = np.frombuffer(b"".join(fingerprints), "<u8").reshape(-1, len(KINDS))
     different = columns[splitting.find_first(columns[:, 0])]
     checks.check_dropped(name, tally.dropped, tally.read)
-    pairs = [*map(to_pair, texts[:: len(texts) // MAX_CHECKED + 1])]
-    checks.check_languages(name, pairs, languages)
+    sample = [*map(to_pair, texts[:: len(texts) // MAX_CHECKED + 1])]
+    checks.check_languages(name, sample, languages)
     part = n_cleaned / n_rows if n_rows else 1
     return Measures(
         name,
@@ -102,8 +117,9 @@ def measure(config: SourceConfig, files: Files, languages: Languages) -> Measure
         _held_out(different),
         round(sum(map(len, texts)) / 2 / part),
         len(set().union(*texts)),
-        (has_no_spaces([src for src, _ in pairs]), has_no_spaces([tgt for _, tgt in pairs])),
+        (has_no_spaces([src for src, _ in sample]), has_no_spaces([tgt for _, tgt in sample])),
         counts,
+        suspicious,
     )
 
 
@@ -113,20 +129,37 @@ def _cleaned(
     languages: Languages,
     counts: Counter[str],
     most: int = sys.maxsize,
-) -> Iterator[CleanedChunk]:
-    """The rows in parts. counts: gets the rows of each source. most: rows that are cleaned."""
+) -> Iterator[tuple[str, CleanedChunk]]:
+    """The rows in parts, each with the name of its file. counts: gets the rows of each source.
+    most: rows that are cleaned.
+    """
     for source in sources:
         for rows in chunked(source.rows(), CHUNK_ROWS):
             line, is_cleaned = source.first_line + counts[source.name], counts.total() < most
             counts[source.name] += len(rows)
             if is_cleaned:
-                yield clean_rows(source, config, rows, line, languages)
+                yield source.name, clean_rows(source, config, rows, line, languages)
 
 
 def by_file(texts: Mapping[str, int]) -> str:
     """How many texts came from each file, if there are several."""
     listing = ", ".join(f"{name} {count:,}" for name, count in texts.items())
     return f"texts of each file: {listing}" if len(texts) > 1 else ""
+
+
+def _look(pairs: Pairs, tally: Tally, languages: Languages) -> Iterator[tuple[Reason, str]]:
+    """What seems to be no translation, each with its worst pair."""
+    nothing = np.zeros((0, 2), np.uint64)
+    source = Source("source", pairs, slice(0, len(pairs)), tally, "", nothing)
+    found = find_suspicious([source], [], DataConfig(direction="-".join(languages)), starmap)
+    for reason in (reason for reason in REASONS if reason in found.figures["source"]):
+        *_, line, src, tgt = next(row for row in found.rows if row[0] == reason)
+        texts = (json.dumps(text[:40], ensure_ascii=False) for text in (src, tgt))
+        share = found.figures["source"][reason]["share"]
+        yield (
+            reason,
+            f"{share:.1%} of the pairs {WHAT[reason]}, such as {' = '.join(texts)} (at {line})",
+        )
 
 
 def _held_out(fingerprints: splitting.Fingerprints) -> int:
@@ -164,7 +197,7 @@ def read_pairs(paths: Sequence[Path], languages: Languages) -> tuple[list[Pair],
     sources = open_source(config, files.by_language(columns), languages)
     counts = Counter({each.name: 0 for each in sources})
     pairs, tally = list[Pair](), Tally()
-    for chunk in _cleaned(sources, ANY_LENGTH, languages, counts):
+    for _, chunk in _cleaned(sources, ANY_LENGTH, languages, counts):
         pairs += map(to_pair, chunk.lines.split("\n")[:-1])
         tally.add(chunk.tally)
     name = named(sources)

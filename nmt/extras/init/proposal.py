@@ -60,6 +60,7 @@ def propose(name: str, direction: str, source: dict[str, Any], found: Measures) 
             "direction": direction,
             "source": source,
             "split": {"dev": found.n_held_out, "test": found.n_held_out},
+            **_cleaning(found, {}),
         },
         "tokenizer": {"kind": "unigram" if any(found.has_no_spaces) else "bpe", "size": size},
         "model": {
@@ -93,6 +94,12 @@ def propose(name: str, direction: str, source: dict[str, Any], found: Measures) 
     }
 
 
+def _cleaning(found: Measures, given: dict[str, Any]) -> dict[str, Any]:
+    """`data.cleaning` where there is any: what is given, and to drop what was found."""
+    cleaning = given | dict.fromkeys(found.suspicious, "drop")
+    return {"cleaning": cleaning} if cleaning else {}
+
+
 def _network(embedding: int, decoder: int, tied: bool) -> dict[str, Any]:
     """The parts of the model. embedding, decoder: sizes."""
     return {
@@ -122,6 +129,7 @@ def propose_specialist(
     """As `propose_fine_tuning`, for a model of this kind of text alone."""
     _, mix, passes = next(mixture for mixture in MIXTURES if found.n_pairs <= mixture[0])
     values = propose_fine_tuning(name, source, found, run, config, general, mix, passes)
+    values["data"] |= _cleaning(found, values["data"].get("cleaning", {}))
     training = values["training"]
     steps = min(MAX_STEPS, training["max_steps"])
     training |= {"max_steps": steps, "validate_every": 0.2}

@@ -87,4 +87,5 @@ def expected(name: str, languages: Languages) -> Measures:
         n_different=max(N_DIFFERENT.get(language, 100) for language in languages),
         has_no_spaces=(src, tgt),
         texts={},
+        suspicious={},
     )

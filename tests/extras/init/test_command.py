@@ -57,6 +57,13 @@ def test_the_sample(nmt: Run, here: Path, root: Path, monkeypatch: pytest.Monkey
     assert prepared_pairs(Path("sample.yaml"), "data.max_pairs=900") == 900
 
 
+def test_what_it_finds_is_proposed_to_be_dropped(nmt: Run, here: Path) -> None:
+    wrong = [(src, f"<p>{tgt}</p>") for src, tgt in toy.MEMORY[:5]]
+    out, config = start(nmt, [*toy.sentence_pairs(), *wrong])
+    assert '\nsuspicious  0.8% of the pairs have HTML on one side only, such as "Now the' in out
+    assert config.data.cleaning.model_dump(exclude_defaults=True) == {"markup": "drop"}
+
+
 def test_a_table(nmt: Run, here: Path) -> None:
     toy.write_table(here / "pairs.tsv", toy.sentence_pairs())
     result = nmt("init", "My project!", "--data", "pairs.tsv")
