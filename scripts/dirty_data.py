@@ -15,7 +15,6 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from itertools import cycle
 from pathlib import Path
 
 from nmt.commands import prepare
@@ -99,10 +98,10 @@ def make_dirty(rows: list[Pair], n_pairs: int, share: float, names: str) -> list
     order = draw.sample(rows, len(rows))
     n_wrong = round(share * n_pairs)
     result = [(pair, "") for pair in order[: n_pairs - n_wrong]]
-    rest = cycle(order[n_pairs - n_wrong :])
+    rest = order[n_pairs - n_wrong :]
     for number in range(n_wrong):
         name = chosen[number % len(chosen)]
-        made = ((makers[name](*pair), pair) for pair in rest)
+        made = ((makers[name](*pair), pair) for pair in iter(lambda: draw.choice(rest), None))
         result.append((next(new for new, old in made if new != old), name))
     return draw.sample(result, len(result))
 

@@ -31,11 +31,11 @@ EXTRAS = [path for path in NMT if "extras" in path.parts]
 TEXTS = [path for path in NMT if path.parent == ROOT / "nmt/texts"]
 CORE = [path for path in NMT if path not in EXTRAS and path not in TEXTS]
 RINGS = {
-    "core": (CORE, 10_593),
+    "core": (CORE, 11_151),
     "texts": (TEXTS, 1_782),
-    "extras": (EXTRAS, 7_865),
-    "tests": ([*ROOT.glob("tests/**/*.py")], 16_666),
-    "scripts": ([*ROOT.glob("scripts/**/*.py")], 1_993),
+    "extras": (EXTRAS, 7_894),
+    "tests": ([*ROOT.glob("tests/**/*.py")], 16_839),
+    "scripts": ([*ROOT.glob("scripts/**/*.py")], 2_096),
 }
 MAX_LINES = {"nmt/config/schema.py": 697}
 FUNCTION_LINES, FUNCTION_STATEMENTS = 50, 30  # after the signature
