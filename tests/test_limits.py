@@ -31,10 +31,10 @@ EXTRAS = [path for path in NMT if "extras" in path.parts]
 TEXTS = [path for path in NMT if path.parent == ROOT / "nmt/texts"]
 CORE = [path for path in NMT if path not in EXTRAS and path not in TEXTS]
 RINGS = {
-    "core": (CORE, 11_151),
+    "core": (CORE, 11_154),
     "texts": (TEXTS, 1_782),
     "extras": (EXTRAS, 7_894),
-    "tests": ([*ROOT.glob("tests/**/*.py")], 16_839),
+    "tests": ([*ROOT.glob("tests/**/*.py")], 16_843),
     "scripts": ([*ROOT.glob("scripts/**/*.py")], 2_096),
 }
 MAX_LINES = {"nmt/config/schema.py": 697}

@@ -65,11 +65,16 @@ class Suspicion:
                     continue
                 found, places = figures[reason], map(str, figures[reason]["lines"][:EXAMPLES])
                 warnings.warn(
-                    f"{figures['files']}: about {found['share']:.1%} of the pairs {WHAT[reason]} "
+                    f"{figures['files']}: {part_of_pairs(found['share'])} {WHAT[reason]} "
                     f"(for example at {', '.join(places)}); {SUSPICIOUS} lists them, {remedy}",
                     NmtWarning,
                     stacklevel=2,
                 )
+
+
+def part_of_pairs(share: float) -> str:
+    """A share in words."""
+    return f"about {share:.1%} of the pairs" if share >= 0.001 else "less than 0.1% of the pairs"
 
 
 def find_suspicious(

@@ -29,7 +29,7 @@ from nmt.data.reading import (
     clean_rows,
     to_pair,
 )
-from nmt.data.suspicion.report import WHAT, find_suspicious
+from nmt.data.suspicion.report import WHAT, find_suspicious, part_of_pairs
 from nmt.data.suspicion.rules import REASONS, Reason
 from nmt.data.workers import chunked
 from nmt.errors import DataError
@@ -158,7 +158,7 @@ def _look(pairs: Pairs, tally: Tally, languages: Languages) -> Iterator[tuple[Re
         share = found.figures["source"][reason]["share"]
         yield (
             reason,
-            f"{share:.1%} of the pairs {WHAT[reason]}, such as {' = '.join(texts)} (at {line})",
+            f"{part_of_pairs(share)} {WHAT[reason]}, such as {' = '.join(texts)} (at {line})",
         )
 
 

@@ -13,6 +13,7 @@ import pytest
 from nmt.commands import prepare
 from nmt.config.load import config_from_dict
 from nmt.data.manifest import SUSPICIOUS
+from nmt.data.suspicion.report import part_of_pairs
 from nmt.data.suspicion.rules import REASONS
 from nmt.errors import DataError, NmtWarning
 from tests.toy import contents
@@ -191,3 +192,8 @@ def test_all_pairs_cannot_be_dropped(tmp_path: Path) -> None:
     pairs = [(src, f"<p>{tgt}</p>") for src, tgt in CLEAN[:50]]
     with pytest.raises(DataError, match=r"^data\.cleaning: drops all pairs as suspicious; set it"):
         run(tmp_path, pairs, cleaning=DROP)
+
+
+def test_a_small_share_is_not_said_to_be_none() -> None:
+    assert part_of_pairs(0.154) == "about 15.4% of the pairs"
+    assert part_of_pairs(0.0002) == "less than 0.1% of the pairs"

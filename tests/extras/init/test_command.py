@@ -60,7 +60,9 @@ def test_the_sample(nmt: Run, here: Path, root: Path, monkeypatch: pytest.Monkey
 def test_what_it_finds_is_proposed_to_be_dropped(nmt: Run, here: Path) -> None:
     wrong = [(src, f"<p>{tgt}</p>") for src, tgt in toy.MEMORY[:5]]
     out, config = start(nmt, [*toy.sentence_pairs(), *wrong])
-    assert '\nsuspicious  0.8% of the pairs have HTML on one side only, such as "Now the' in out
+    assert (
+        '\nsuspicious  about 0.8% of the pairs have HTML on one side only, such as "Now the' in out
+    )
     assert config.data.cleaning.model_dump(exclude_defaults=True) == {"markup": "drop"}
 
 
