@@ -22,7 +22,6 @@ from nmt.lines import stream_lines
 from nmt.plugins import import_object
 
 if TYPE_CHECKING:
-    from nmt.config.schema import DataConfig
     from nmt.decoding.forced import ScoredPair
     from nmt.decoding.translation import Translation
     from nmt.decoding.translator import Translator
@@ -147,14 +146,20 @@ def _read_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:
 
 
 def open_document(
-    file: Path | None, name: str | None, data: "DataConfig", *, is_named: bool, fill: str
+    file: Path | None,
+    name: str | None,
+    languages: tuple[str, str] | None,
+    *,
+    is_named: bool,
+    fill: str,
 ) -> Any:
     """The document of a file. None: the file is read line by line, such as plain text that cannot
     be read as a whole, whose lines are translated up to the fault.
 
     Args:
-        name: of the format; None for lines. data: of the run. is_named: whether the user named the
-            format.
+        name: of the format; None for lines. languages: of source and target; the document says
+            that it is in the target language.
+        is_named: whether the user named the format.
 
     Raises:
         DataError: the file cannot be read, or has another format.
@@ -166,7 +171,6 @@ def open_document(
     try:
         place, content = _read(file)
         open_file = import_object(FORMATS[name].trait("opens"))
-        languages = data.src_language, data.tgt_language
         return open_file(content, place, name, fill_all=fill == "all", languages=languages)
     except FormatError as error:
         raise DataError(f"{error}; --format {LINES} translates it line by line") from None

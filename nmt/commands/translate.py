@@ -183,8 +183,11 @@ def command(
     terms = None if glossary is None else Glossary.read(glossary)
     with ExitStack() as stack:
         members = [stack.enter_context(opened(path)) for path in run or (None,)]
-        data, is_named = load_run_config(members[0][0]).data, score or format_ is not None
-        document = open_document(file, format_name, data, is_named=is_named, fill=fill)
+        languages, is_named = None, score or format_ is not None
+        if format_name is not None:
+            data = load_run_config(members[0][0]).data
+            languages = data.src_language, data.tgt_language
+        document = open_document(file, format_name, languages, is_named=is_named, fill=fill)
         inputs = open_input(sentences or [], file) if document is None else None
         check_output_files(output, attention)
         translator = load_text_translator(

@@ -141,7 +141,7 @@ class CleaningConfig(Section):
     boilerplate: Action = Field("warn", description=f"one text beside many others: {ACTIONS}")
     encoding: Action = Field("warn", description=f"damaged characters, as in `fÃ¼r`: {ACTIONS}")
     markup: Action = Field("warn", description=f"HTML on one side only: {ACTIONS}")
-    worst: int = Field(0, ge=0, description="also list so many pairs with the worst scores")
+    worst: int = Field(0, ge=0, description="also list this many pairs with the worst scores")
 
 
 @with_extras("data")

@@ -231,10 +231,10 @@ def files_in(path: Path) -> list[Path]:
     return [path]
 
 
-def named(sources: Sequence[PairSource]) -> str:
-    """The name of files, for messages."""
-    n_others = len(sources) - 1
-    return f"{sources[0].name} and {n_others} more files" if n_others else sources[0].name
+def named(files: Sequence[str]) -> str:
+    """The names of files in short, for messages."""
+    n_others = len(files) - 1
+    return f"{files[0]} and {n_others} more files" if n_others else files[0]
 
 
 def open_source(config: SourceConfig, files: Files, languages: Languages) -> list[PairSource]:

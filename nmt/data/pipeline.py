@@ -205,8 +205,7 @@ def _read_source(
     keys = b"".join(splitting.fingerprint(splitting.sentence_key(text)) for text in texts)
     held_out = np.frombuffer(keys, "<u8").reshape(-1, 2)
     part = slice(start, len(output))
-    name = key.removeprefix("sources.")
-    return Source(name, output, part, tally, form, held_out, len(opened))
+    return Source(key.removeprefix("sources."), output, part, tally, form, held_out)
 
 
 def _make_splits(

@@ -249,7 +249,7 @@ def read_pairs(
                 raise DataError(problem)
             warnings.warn(problem, NmtWarning, stacklevel=2)
         total.add(tally, source.name if len(sources) > 1 else None)
-    name = named(sources)
+    name = named([source.name for source in sources])
     if len(output) == count_before:
         raise DataError(_nothing_usable(name, total))
     checks.check_dropped(name, total.dropped, total.read)
@@ -346,7 +346,6 @@ class Source:
     Attributes:
         part: the indices of its pairs among `pairs`. form: what its rows have.
         held_out: [N, 2], the keys of source and target that it keeps from training.
-        n_files: how many files it has. title: their names, in short.
     """
 
     name: str
@@ -355,13 +354,12 @@ class Source:
     tally: Tally
     form: str
     held_out: Fingerprints
-    n_files: int = 1
 
     @property
-    def title(self) -> str:
-        """The first file, and how many others there are."""
-        names = [name for start, name in self.pairs.files if start >= self.part.start]
-        return names[0] if self.n_files == 1 else f"{names[0]} and {self.n_files - 1} more files"
+    def files(self) -> list[str]:
+        """The names of the files that its pairs come from."""
+        part = range(self.part.start, self.part.stop)
+        return [name for start, name in self.pairs.files if start in part]
 
 
 @dataclass(frozen=True)

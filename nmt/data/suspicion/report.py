@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.config.schema import DataConfig
+from nmt.data.formats import named
 from nmt.data.manifest import SUSPICIOUS
 from nmt.data.reading import MAX_LISTED, Source
 from nmt.data.splitting import are_among, find_first
@@ -130,14 +131,14 @@ def _figures(judged: Judged, number: int, reasons: NDArray[np.str_]) -> dict[str
     """Of a set."""
     source, is_member = judged.sources[number], judged.sets == number
     n_judged = int(np.count_nonzero(is_member))
-    figures: dict[str, Any] = {"files": source.title, "judged": n_judged}
+    figures: dict[str, Any] = {"files": named(source.files), "judged": n_judged}
     for reason in REASONS:
         hits = np.flatnonzero(is_member & (reasons == reason))
         if len(hits):
             share = max(len(hits) / n_judged, judged.shares[reason].get(number, 0.0))
             lines = [
                 f"{judged.file(hit)}:{judged.lines[hit]}"
-                if source.n_files > 1
+                if len(source.files) > 1
                 else int(judged.lines[hit])
                 for hit in hits[:MAX_LISTED]
             ]

@@ -163,9 +163,11 @@ def adapt(
         try:
             prepared = _general_pairs(work)
             config = _prepare(_configure(work, prepared), work)
-            before = _measure_base(config, prepared, work)
+            folders = {GENERAL: prepared, MEMORY: config.prepared_folder}
+            dev, test = (Sets.read(folders, split, config) for split in ("dev", "test"))
+            before = _measure_base(config, dev, test, work)
             _train(config, work)
-            _choose(config, prepared, before, work)
+            _choose(config, dev, test, before, work)
         except (ConfigError, DataError) as error:
             # What an interrupted call has left is not lost by a wrong option of this one.
             if not work.is_begun or isinstance(error, NothingGainedError):
@@ -227,7 +229,9 @@ def _inspect(paths: Sequence[Path], parent: Config) -> tuple[dict[str, Any], Mea
     files = inspect(paths, wanted)
     languages = files.languages(wanted)
     source = files.source(languages)
-    return source, measure(SourceConfig(**source), files.by_language(languages), wanted)
+    return source, measure(
+        SourceConfig(**source), files.by_language(languages), wanted, is_judged=False
+    )
 
 
 def _configure(work: Work, general: Path) -> Config:
@@ -295,12 +299,11 @@ def _with_split(config: Config, size: int) -> Config:
     return load_config(config, [f"data.split.{name}={n}" for name, n in sizes.items()])
 
 
-def _measure_base(config: Config, general: Path, work: Work) -> Scores:
+def _measure_base(config: Config, dev: Sets, test: Sets, work: Work) -> Scores:
     """The scores of the base on dev. Says how long all that follows takes."""
     device = set_up_device(work.device)
     if config.training.threads:
         torch.set_num_threads(config.training.threads)
-    dev, test = (Sets.read(_folders(general, config), split, config) for split in ("dev", "test"))
     model = load_model(work.base, find_checkpoint(work.base)).to(device).eval()
     start_time = time.perf_counter()
     outputs = dev.translate(model, work.base)
@@ -320,11 +323,6 @@ def _measure_base(config: Config, general: Path, work: Work) -> Scores:
         f"{duration(choice)} to choose the weights"
     )
     return scores
-
-
-def _folders(general: Path, config: Config) -> dict[str, Path]:
-    """The prepared folder of each set."""
-    return {GENERAL: general, MEMORY: config.prepared_folder}
 
 
 def _train(config: Config, work: Work) -> None:
@@ -354,7 +352,7 @@ def _train(config: Config, work: Work) -> None:
             ) from None
 
 
-def _choose(config: Config, general: Path, base_scores: Scores, work: Work) -> None:
+def _choose(config: Config, dev: Sets, test: Sets, base_scores: Scores, work: Work) -> None:
     """Choose a share of the way from the base to the trained weights, and write the run.
 
     Args:
@@ -372,7 +370,6 @@ def _choose(config: Config, general: Path, base_scores: Scores, work: Work) -> N
     start = build_model(work.unfinished, config)
     first_weights(start, config)
     start = start.to(device)
-    dev, test = (Sets.read(_folders(general, config), split, config) for split in ("dev", "test"))
 
     def measure_share(share: float) -> Scores:
         bleu = dev.bleu(dev.translate(between(start, after, share), work.unfinished))

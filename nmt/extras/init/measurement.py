@@ -77,12 +77,15 @@ class Measures:
         )
 
 
-def measure(config: SourceConfig, files: Files, languages: Languages) -> Measures:
+def measure(
+    config: SourceConfig, files: Files, languages: Languages, *, is_judged: bool = True
+) -> Measures:
     """Reads the pairs as `nmt prepare` does, and gives the same errors and warnings.
 
     Args:
         files: those of a source, or one for each language.
         languages: of source and target.
+        is_judged: whether to look for pairs that are no translations.
 
     Raises:
         DataError: the files do not fit the configuration or the languages, or hold no pairs.
@@ -100,8 +103,8 @@ def measure(config: SourceConfig, files: Files, languages: Languages) -> Measure
             fingerprints.append(chunk.fingerprints)
             texts += chunk.lines.splitlines()
             n_cleaned = counts.total()
-        suspicious = dict(_look(pairs, tally, languages)) if len(pairs) else {}
-    name, n_rows = named(sources), counts.total()
+        suspicious = dict(_look(pairs, tally, languages)) if is_judged and len(pairs) else {}
+    name, n_rows = named([*counts]), counts.total()
     columns = np.frombuffer(b"".join(fingerprints), "<u8").reshape(-1, len(KINDS))
     different = columns[splitting.find_first(columns[:, 0])]
     checks.check_dropped(name, tally.dropped, tally.read)
@@ -153,12 +156,13 @@ def _look(pairs: Pairs, tally: Tally, languages: Languages) -> Iterator[tuple[Re
     source = Source("source", pairs, slice(0, len(pairs)), tally, "", nothing)
     found = find_suspicious([source], [], DataConfig(direction="-".join(languages)), starmap)
     for reason in (reason for reason in REASONS if reason in found.figures["source"]):
-        *_, line, src, tgt = next(row for row in found.rows if row[0] == reason)
+        _, _, file, line, src, tgt = next(row for row in found.rows if row[0] == reason)
+        place = f"{file}:{line}" if len(source.files) > 1 else line
         texts = (json.dumps(text[:40], ensure_ascii=False) for text in (src, tgt))
         share = found.figures["source"][reason]["share"]
         yield (
             reason,
-            f"{part_of_pairs(share)} {WHAT[reason]}, such as {' = '.join(texts)} (at {line})",
+            f"{part_of_pairs(share)} {WHAT[reason]}, such as {' = '.join(texts)} (at {place})",
         )
 
 
@@ -200,7 +204,7 @@ def read_pairs(paths: Sequence[Path], languages: Languages) -> tuple[list[Pair],
     for _, chunk in _cleaned(sources, ANY_LENGTH, languages, counts):
         pairs += map(to_pair, chunk.lines.split("\n")[:-1])
         tally.add(chunk.tally)
-    name = named(sources)
+    name = named([*counts])
     if not pairs:
         raise DataError(f"{name}: none of its {tally.read:,} pairs can be used")
     checks.check_dropped(name, tally.dropped, tally.read)

@@ -40,9 +40,15 @@ def source_of(languages: Languages) -> dict[str, Any]:
     """The source of a configuration, which downloads the pairs.
 
     Raises:
-        DataError: a language is not known; the message has those with similar codes or names.
+        DataError: a language is not known; the message has those with similar codes or names. Or
+            both codes mean one language there.
     """
     src, tgt = map(_site_code, languages)
+    if src == tgt:
+        raise DataError(
+            f"--direction {'-'.join(languages)}: both are {src} on tatoeba.org; name pairs of your "
+            "own with --data"
+        )
     if "en" in languages:
         other = tgt if languages[0] == "en" else src
         return {"format": "manythings", "url": WITH_ENGLISH.format(other)}
