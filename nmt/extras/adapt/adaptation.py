@@ -27,14 +27,17 @@ from nmt.extras.adapt.choice import (
     MEMORY,
     N_HALVINGS,
     NothingGainedError,
+    Outputs,
     Scores,
     Sets,
+    TooCostlyError,
     best_share,
     between,
     change_table,
     remarks,
     search,
 )
+from nmt.extras.adapt.picture import draw
 from nmt.extras.init.inspection import inspect
 from nmt.extras.init.measurement import Measures, by_file, measure
 from nmt.extras.init.proposal import (
@@ -73,6 +76,7 @@ from nmt.training.record import EndEvent, Event
 from nmt.training.start import first_weights
 
 EVENT = "adaptation"  # of the journal
+PICTURE = "adaptation.png"  # in the run
 MIN_HELD_OUT = 10  # pairs, in dev and test each
 # So that it takes ten minutes of one core at most for configs/tatoeba.yaml.
 PASSES = 10
@@ -130,7 +134,7 @@ def adapt(
 
     Raises:
         ConfigError: the run folder to write exists, or an interrupted call had other options.
-        NothingGainedError: no weights gain anything within `max_loss`.
+        NothingGainedError, TooCostlyError: no weights gain anything within `max_loss`.
         NmtError: the run or the pairs cannot be used.
     """
     run = find_run(run)
@@ -168,6 +172,8 @@ def adapt(
             before = _measure_base(config, dev, test, work)
             _train(config, work)
             _choose(config, dev, test, before, work)
+        except TooCostlyError:
+            raise  # the training serves the next call, with another `max_loss`
         except (ConfigError, DataError) as error:
             # What an interrupted call has left is not lost by a wrong option of this one.
             if not work.is_begun or isinstance(error, NothingGainedError):
@@ -300,7 +306,7 @@ def _with_split(config: Config, size: int) -> Config:
 
 
 def _measure_base(config: Config, dev: Sets, test: Sets, work: Work) -> Scores:
-    """The scores of the base on dev. Says how long all that follows takes."""
+    """The scores of the base on dev. Says how long all that follows takes, at first."""
     device = set_up_device(work.device)
     if config.training.threads:
         torch.set_num_threads(config.training.threads)
@@ -310,9 +316,8 @@ def _measure_base(config: Config, dev: Sets, test: Sets, work: Work) -> Scores:
     choice = time.perf_counter() - start_time
     choice *= N_HALVINGS + 1 + 2 * test.n_sentences / dev.n_sentences
     scores = dev.bleu(outputs)
-    if work.quiet:
+    if work.quiet or work.is_begun:
         return scores
-    work.say(f"dev BLEU of {work.base}: {_listing(scores)}")
     corpus = load_training_corpus(config)
     fresh = build_model(config.prepared_folder, config).to(device)
     n_batches, seconds = time_part(Training.of(fresh, corpus, config))
@@ -359,7 +364,7 @@ def _choose(config: Config, dev: Sets, test: Sets, base_scores: Scores, work: Wo
         base_scores: on dev.
 
     Raises:
-        NothingGainedError: there is none.
+        NothingGainedError, TooCostlyError: there is none.
     """
     base = work.base
     device = set_up_device(work.device)
@@ -371,13 +376,23 @@ def _choose(config: Config, dev: Sets, test: Sets, base_scores: Scores, work: Wo
     first_weights(start, config)
     start = start.to(device)
 
+    translations: dict[float, Outputs] = {}
+
     def measure_share(share: float) -> Scores:
-        bleu = dev.bleu(dev.translate(between(start, after, share), work.unfinished))
-        work.say(f"{100 * share:g} % of the way to the trained weights: {_listing(bleu)}")
+        translations[share] = dev.translate(between(start, after, share), work.unfinished)
+        bleu = dev.bleu(translations[share])
+        work.say(_row(f"{100 * share:g} %", bleu))
         return bleu
 
-    results = search(measure_share, base_scores[GENERAL] - work.max_loss)
-    share = best_share(results, base_scores, work.max_loss)
+    def is_surely_better(one: float, other: float) -> bool:
+        change = dev.change(MEMORY, "BLEU", translations[other], translations[one])
+        return change.difference.low > 0
+
+    work.say(f"BLEU on dev\n{'share of the way':16}{GENERAL:>9}{MEMORY:>9}")
+    work.say(_row("0 %", base_scores))
+    least = base_scores[GENERAL] - work.max_loss
+    results = search(measure_share, least)
+    share = best_share(results, base_scores, work.max_loss, is_surely_better)
     model = between(start, after, share)
     changes = test.changes(test.translate(before, base), test.translate(model, work.unfinished))
     table = change_table(changes)
@@ -388,6 +403,7 @@ def _choose(config: Config, dev: Sets, test: Sets, base_scores: Scores, work: Wo
         step_of(checkpoint.name),
         {"share": share, "dev": results[share], "test": table.to_dict()},
     )
+    draw({0.0: base_scores, **results}, share, least, work.output / PICTURE)
     print(table.to_text())
     for remark in remarks(changes, work.max_loss):
         print(f"nmt: {remark}", file=sys.stderr)
@@ -414,5 +430,5 @@ def _write_run(
             work.say(f"without confidence in translations: {error}")
 
 
-def _listing(scores: Scores) -> str:
-    return ", ".join(f"{name} {value:.2f}" for name, value in scores.items())
+def _row(label: str, scores: Scores) -> str:
+    return f"{label:16}{scores[GENERAL]:9.2f}{scores[MEMORY]:9.2f}"

@@ -7,6 +7,7 @@ taught (Wortsman et al. 2022, arXiv 2109.01903): w = base + share * (trained - b
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -39,7 +40,11 @@ Scores = Mapping[str, float]
 
 
 class NothingGainedError(DataError):
-    """No weights are better on the memory and good enough on general pairs."""
+    """No weights are better on the memory."""
+
+
+class TooCostlyError(DataError):
+    """Weights are better on the memory, but none of them is good enough on general pairs."""
 
 
 class Estimate(NamedTuple):
@@ -123,23 +128,25 @@ class Sets:
 
     def changes(self, before: Outputs, after: Outputs) -> list[Change]:
         """The BLEU and chrF of each set."""
-        found = []
-        for name, text in self.sets.items():
-            for metric in ("BLEU", "chrF"):
-                old, new = (self.statistics(metric, name, each) for each in (before, after))
-                samples = [each.bootstrap_scores(N_RESAMPLES, SEED) for each in (old, new)]
-                differences = [b - a for a, b in zip(*samples, strict=True)]
-                found.append(
-                    Change(
-                        name,
-                        len(text),
-                        metric,
-                        Estimate.of(old.score, samples[0]),
-                        Estimate.of(new.score, samples[1]),
-                        Estimate.of(new.score - old.score, differences),
-                    )
-                )
-        return found
+        return [
+            self.change(name, metric, before, after)
+            for name in self.sets
+            for metric in ("BLEU", "chrF")
+        ]
+
+    def change(self, name: str, metric: str, before: Outputs, after: Outputs) -> Change:
+        """A score of one set."""
+        old, new = (self.statistics(metric, name, each) for each in (before, after))
+        samples = [each.bootstrap_scores(N_RESAMPLES, SEED) for each in (old, new)]
+        differences = [b - a for a, b in zip(*samples, strict=True)]
+        return Change(
+            name,
+            len(self.sets[name]),
+            metric,
+            Estimate.of(old.score, samples[0]),
+            Estimate.of(new.score, samples[1]),
+            Estimate.of(new.score - old.score, differences),
+        )
 
 
 def change_table(changes: Sequence[Change]) -> Table:
@@ -192,12 +199,22 @@ def search(measure: Callable[[float], Scores], least: float) -> dict[float, Scor
     return results
 
 
-def best_share(results: Mapping[float, Scores], base: Scores, max_loss: float) -> float:
+def best_share(
+    results: Mapping[float, Scores],
+    base: Scores,
+    max_loss: float,
+    is_surely_better: Callable[[float, float], bool],
+) -> float:
     """The share with the best score of the memory, above that of the base, among those whose
-    general score is at most `max_loss` lower.
+    general score is at most `max_loss` lower. Of shares that are as good on the memory but for
+    chance, it is the one with the best general score.
+
+    Args:
+        is_surely_better: whether the first of two shares is better on the memory than the second,
+            and that is not chance.
 
     Raises:
-        NothingGainedError: there is none.
+        NothingGainedError: none gains anything. TooCostlyError: all that do lose too much.
     """
     losses = {
         share: base[GENERAL] - bleu[GENERAL]
@@ -205,13 +222,19 @@ def best_share(results: Mapping[float, Scores], base: Scores, max_loss: float) -
         if bleu[MEMORY] > base[MEMORY]
     }
     fitting = [share for share, loss in losses.items() if loss <= max_loss]
-    if not fitting:
-        advice = "name more pairs"
-        if losses:
-            advice = f"the least loss was {min(losses.values()):.2f}, so allow more with --max-loss"
-            advice += " (it trains again)"
+    if fitting:
+        best = max(fitting, key=lambda share: results[share][MEMORY])
+        as_good = [each for each in fitting if each == best or not is_surely_better(best, each)]
+        return max(as_good, key=lambda share: results[share][GENERAL])
+    if not losses:
         raise NothingGainedError(
-            f"no weights gain BLEU on the memory and lose at most {max_loss:g} on general pairs, "
-            f"so nothing was written; {advice}"
+            "no weights gain BLEU on the memory, so nothing was written; name more pairs"
         )
-    return max(fitting, key=lambda share: results[share][MEMORY])
+    gains = {share: results[share][MEMORY] - base[MEMORY] for share in losses}
+    share = max(losses, key=lambda share: gains[share] / losses[share])
+    raise TooCostlyError(
+        f"no weights gain BLEU on the memory and lose at most {max_loss:g} on general pairs, so "
+        f"nothing was written; the next best exchange on dev is {losses[share]:.1f} general for "
+        f"+{gains[share]:.1f} of the memory: to take it, repeat the command with --max-loss "
+        f"{ceil(10 * losses[share]) / 10:g}; it need not train again"
+    )

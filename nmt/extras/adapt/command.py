@@ -38,7 +38,7 @@ def command(
     mix: Annotated[
         float,
         typer.Option("--mix", help="General pairs as a share of the training.", metavar="SHARE"),
-    ] = 0.5,
+    ] = 0.8,
     max_loss: Annotated[
         float,
         typer.Option(
@@ -72,7 +72,7 @@ def command(
         NmtError: the run or the data cannot be used, or nothing is gained within `max_loss`.
     """
     if not 0 < mix < 1:
-        raise ConfigError(f"--mix {mix:g}: must be above 0 and below 1, for example 0.5")
+        raise ConfigError(f"--mix {mix:g}: must be above 0 and below 1, for example 0.8")
     from nmt.extras.adapt.adaptation import adapt
 
     overrides = [] if threads is None else [f"training.threads={threads}"]

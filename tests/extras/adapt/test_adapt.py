@@ -29,10 +29,11 @@ from nmt.extras.init import proposal
 from nmt.run.folder import JOURNAL_FILE, find_checkpoint, load_run_config, lock_run
 from nmt.run.journal import Journal
 from nmt.run.weights import load_model
+from nmt.training import loop
 from tests import toy
 from tests.conftest import Run
 
-NOTHING = "no weights gain BLEU on the memory and lose at most 0 on general pairs"
+NOTHING = "no weights gain BLEU on the memory, so nothing was written; name more pairs"
 
 
 @pytest.fixture
@@ -89,6 +90,8 @@ def test_adapt(nmt: Run, folder: Path, work: Path) -> None:
     assert nmt("evaluate", "runs/mine").status == 0
     *_, event = Journal(Path("runs/mine") / JOURNAL_FILE).read()
     assert (event["event"], event["base"], event["share"]) == ("adaptation", "run", 1.0)
+    assert "share: 0.8" in Path("runs/mine/config.yaml").read_text()
+    assert Path("runs/mine/adaptation.png").exists()
     # An adapted run is adapted again from its base.
     Path("memory.tsv").rename("our memory.tsv")
     words = ("adapt", "runs/mine", "--with", "our memory.tsv", "--max-loss", 100)
@@ -106,7 +109,10 @@ def test_it_says_how_long_it_takes(nmt: Run, work: Path, monkeypatch: pytest.Mon
     out = nmt(*words, "--set", "training.max_steps=3").out
     estimate = r"\nabout \d+ s for 3 updates, then at most \d+ s to choose the weights\n"
     assert re.search(estimate, out)
-    assert re.search(r"\ntrained for 3 updates, \d+ s\n100 % of the way", out)
+    assert re.search(
+        r"\ntrained for 3 updates, \d+ s\nBLEU on dev\nshare of the way  general   memory\n0 % ",
+        out,
+    )
     out = nmt(*words, "--minutes", 0.02, "-o", "runs/timed").out
     assert re.search(r"\nabout 1 s for \d+ updates, then ", out)
     training = load_run_config(Path("runs/timed")).training
@@ -152,6 +158,20 @@ def test_nothing_fits(nmt: Run, work: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert left_in(work) == before
 
 
+def test_what_costs_too_much_is_trained_once(
+    nmt: Run, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = iter([(30.0, 10.0), *[(28.5, 20.0)] * 5] * 2)
+    bleu = lambda *_: dict(zip(("general", "memory"), next(scores), strict=True))  # noqa: E731
+    monkeypatch.setattr(Sets, "bleu", bleu)
+    text = "1.5 general for +10.0 of the memory: to take it, repeat the command with --max-loss 1.5"
+    nmt.refuses(text, *ADAPT, "--max-loss", 1)
+    assert not Path("runs/mine").exists()
+    monkeypatch.setattr(loop, "train_step", killed)
+    assert nmt(*ADAPT, "--max-loss", 1.5).status == 0
+    assert left_in(work).isdisjoint({"runs/.mine.adapting/config.yaml"})
+
+
 def test_general_pairs_of_a_file(nmt: Run, folder: Path, work: Path) -> None:
     """The run may have come without its data."""
     config = Path("run/config.yaml")
@@ -178,7 +198,7 @@ def test_general_pairs_of_a_file(nmt: Run, folder: Path, work: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("--mix", "1"), "--mix 1: must be above 0 and below 1, for example 0.5"),
+        (("--mix", "1"), "--mix 1: must be above 0 and below 1, for example 0.8"),
         (("-o", "run"), "run: exists already; name another run with -o"),
     ],
 )
@@ -220,10 +240,25 @@ def test_the_search_finds_the_longest_way_within_the_loss(slope: float, loss: fl
 
 
 def test_nothing_within_the_loss_or_nothing_gained() -> None:
-    with pytest.raises(DataError, match=r"the least loss was 0\.05, so allow more"):
-        best_share(results((29.9, 20.0), (29.95, 15.0)), BASE, max_loss=0)
-    with pytest.raises(DataError, match="nothing was written; name more pairs"):
-        best_share(results((30.0, 10.0), (31.0, 9.0)), BASE, max_loss=1)
+    text = re.escape(
+        "the next best exchange on dev is 2.0 general for +23.1 of the memory: to take it, repeat "
+        "the command with --max-loss 2; it need not train again"
+    )
+    with pytest.raises(DataError, match=text):
+        best_share(results((28.0, 33.1), (28.5, 15.0)), BASE, 1, is_better)
+    with pytest.raises(DataError, match=NOTHING):
+        best_share(results((30.0, 10.0), (31.0, 9.0)), BASE, 1, is_better)
+
+
+def is_better(one: float, other: float) -> bool:
+    """No difference is chance."""
+    return True
+
+
+def test_what_may_be_chance_decides_for_the_general_sentences() -> None:
+    measured = results((29.2, 20.0), (29.6, 19.8), (29.9, 15.0))
+    assert best_share(measured, BASE, 1, is_better) == 1.0
+    assert best_share(measured, BASE, 1, lambda one, other: other == 0.25) == 0.5
 
 
 scores = st.floats(0, 100)
@@ -234,10 +269,10 @@ def test_no_chosen_share_breaks_a_promise(pairs: list[tuple[float, float]], loss
     measured = results(*pairs)
     fitting = [memory for general, memory in pairs if 30 - general <= loss and memory > 10]
     if fitting:
-        assert measured[best_share(measured, BASE, loss)]["memory"] == max(fitting)
+        assert measured[best_share(measured, BASE, loss, is_better)]["memory"] == max(fitting)
     else:
         with pytest.raises(DataError):
-            best_share(measured, BASE, loss)
+            best_share(measured, BASE, loss, is_better)
 
 
 def test_what_the_test_sets_do_not_show_is_said() -> None:
