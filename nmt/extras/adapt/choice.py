@@ -17,7 +17,7 @@ from nmt.config.schema import Config
 from nmt.data.corpus import read_sentences
 from nmt.decoding.torch_model import TorchModel
 from nmt.decoding.translator import Translator
-from nmt.errors import DataError
+from nmt.errors import DataError, NmtError
 from nmt.evaluation.results import EvaluationSet
 from nmt.evaluation.scores import (
     SEED,
@@ -43,8 +43,10 @@ class NothingGainedError(DataError):
     """No weights are better on the memory."""
 
 
-class TooCostlyError(DataError):
-    """Weights are better on the memory, but none of them is good enough on general pairs."""
+class TooCostlyError(NmtError):
+    """Weights are better on the memory, but none of them is good enough on general pairs. The data
+    is not at fault: a repeated command uses the training, with another `max_loss`.
+    """
 
 
 class Estimate(NamedTuple):

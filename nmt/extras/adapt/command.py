@@ -53,7 +53,7 @@ def command(
         typer.Option(
             "--minutes",
             min=0.01,
-            help="Minutes of training, in place of 800 updates at most; the choice comes after it.",
+            help="Minutes of training, in place of 2,400 updates at most; then comes the choice.",
             metavar="N",
         ),
     ] = None,

@@ -11,12 +11,12 @@ SIZE = (6.4, 4.4)  # inches
 RESOLUTION = 110  # dots per inch
 
 
-def draw(results: Mapping[float, Scores], chosen: float, least: float, path: Path) -> None:
+def draw(results: Mapping[float, Scores], chosen: float, max_loss: float, path: Path) -> None:
     """Draw the BLEU of both dev sets.
 
     Args:
         results: by share, with that of the base, 0.
-        chosen: the share that was taken. least: the general score that was allowed.
+        chosen: the share that was taken. max_loss: of the general score, that was allowed.
 
     Raises:
         DataError: the file cannot be written.
@@ -38,6 +38,7 @@ def draw(results: Mapping[float, Scores], chosen: float, least: float, path: Pat
                 textcoords="offset points",
                 color=CHOSEN_COLOR if share == chosen else INK,
             )
+        least = results[0.0][GENERAL] - max_loss
         axes.axvline(least, color=INK, linestyle=":", label="least general BLEU that was allowed")
         axes.set_xlabel("general, BLEU on dev")
         axes.set_ylabel("memory, BLEU on dev")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nmt.commands import prepare, train
 from nmt.data.corpus import read_sentences
 from nmt.data.manifest import load_manifest
-from nmt.errors import DataError
+from nmt.errors import NmtError
 from nmt.extras.adapt import adaptation
 from nmt.extras.adapt.choice import (
     Change,
@@ -244,9 +244,9 @@ def test_nothing_within_the_loss_or_nothing_gained() -> None:
         "the next best exchange on dev is 2.0 general for +23.1 of the memory: to take it, repeat "
         "the command with --max-loss 2; it need not train again"
     )
-    with pytest.raises(DataError, match=text):
+    with pytest.raises(NmtError, match=text):
         best_share(results((28.0, 33.1), (28.5, 15.0)), BASE, 1, is_better)
-    with pytest.raises(DataError, match=NOTHING):
+    with pytest.raises(NmtError, match=NOTHING):
         best_share(results((30.0, 10.0), (31.0, 9.0)), BASE, 1, is_better)
 
 
@@ -271,7 +271,7 @@ def test_no_chosen_share_breaks_a_promise(pairs: list[tuple[float, float]], loss
     if fitting:
         assert measured[best_share(measured, BASE, loss, is_better)]["memory"] == max(fitting)
     else:
-        with pytest.raises(DataError):
+        with pytest.raises(NmtError):
             best_share(measured, BASE, loss, is_better)
 
 
