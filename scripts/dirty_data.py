@@ -91,7 +91,7 @@ def ways(rows: list[Pair], draw: random.Random) -> dict[str, Callable[[str, str]
 
 
 def make_dirty(rows: list[Pair], n_pairs: int, share: float, names: str) -> list[tuple[Pair, str]]:
-    """So many of the pairs, a share of them wrong, the same number in each way; the way of each."""
+    """`n_pairs` pairs, a share of them wrong, the same number in each way; the way of each."""
     draw = random.Random(1)
     makers = ways(rows, draw)
     chosen = names.split(",") if names else [*makers]

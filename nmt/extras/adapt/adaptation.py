@@ -77,7 +77,7 @@ from nmt.training.start import first_weights
 EVENT = "adaptation"  # of the journal
 PICTURE = "adaptation.png"  # in the run
 MIN_HELD_OUT = 10  # pairs, in dev and test each
-# So that it takes fifteen minutes of one core at most for configs/tatoeba.yaml.
+# So that the training takes about fifteen minutes of one core for configs/tatoeba.yaml.
 PASSES = 10
 MAX_STEPS = 2400
 MAX_DEV = 500  # pairs

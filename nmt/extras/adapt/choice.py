@@ -230,13 +230,13 @@ def best_share(
         return max(as_good, key=lambda share: results[share][GENERAL])
     if not losses:
         raise NothingGainedError(
-            "no weights gain BLEU on the memory, so nothing was written; name more pairs"
+            "no weights gain BLEU on the memory, so no run was written; name more pairs"
         )
     gains = {share: results[share][MEMORY] - base[MEMORY] for share in losses}
     share = max(losses, key=lambda share: gains[share] / losses[share])
     raise TooCostlyError(
         f"no weights gain BLEU on the memory and lose at most {max_loss:g} on general pairs, so "
-        f"nothing was written; the next best exchange on dev is {losses[share]:.1f} general for "
+        f"no run was written; the next best exchange on dev is {losses[share]:.1f} general for "
         f"+{gains[share]:.1f} of the memory: to take it, repeat the command with --max-loss "
         f"{ceil(10 * losses[share]) / 10:g}; it need not train again"
     )

@@ -33,7 +33,7 @@ from nmt.training import loop
 from tests import toy
 from tests.conftest import Run
 
-NOTHING = "no weights gain BLEU on the memory, so nothing was written; name more pairs"
+NOTHING = "no weights gain BLEU on the memory, so no run was written; name more pairs"
 
 
 @pytest.fixture
@@ -162,14 +162,14 @@ def test_what_costs_too_much_is_trained_once(
     nmt: Run, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scores = iter([(30.0, 10.0), *[(28.5, 20.0)] * 5] * 2)
-    bleu = lambda *_: dict(zip(("general", "memory"), next(scores), strict=True))  # noqa: E731
-    monkeypatch.setattr(Sets, "bleu", bleu)
+    names = "general", "memory"
+    monkeypatch.setattr(Sets, "bleu", lambda *_: dict(zip(names, next(scores), strict=True)))
     text = "1.5 general for +10.0 of the memory: to take it, repeat the command with --max-loss 1.5"
     nmt.refuses(text, *ADAPT, "--max-loss", 1)
     assert not Path("runs/mine").exists()
     monkeypatch.setattr(loop, "train_step", killed)
     assert nmt(*ADAPT, "--max-loss", 1.5).status == 0
-    assert left_in(work).isdisjoint({"runs/.mine.adapting/config.yaml"})
+    assert not Path("runs/.mine.adapting").exists()
 
 
 def test_general_pairs_of_a_file(nmt: Run, folder: Path, work: Path) -> None:
