@@ -30,6 +30,7 @@ from nmt.extras.adapt.choice import (
     Outputs,
     Scores,
     Sets,
+    TooCostlyError,
     best_share,
     between,
     change_table,
@@ -171,6 +172,9 @@ def adapt(
             before = _measure_base(config, dev, test, work)
             _train(config, work)
             _choose(config, dev, test, before, work)
+        except TooCostlyError as error:
+            left = " and ".join(map(str, work.made))
+            raise TooCostlyError(f"{error}; or, if you do not want it, delete {left}") from None
         except (ConfigError, DataError) as error:
             # What an interrupted call has left is not lost by a wrong option of this one.
             if not work.is_begun or isinstance(error, NothingGainedError):

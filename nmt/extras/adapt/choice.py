@@ -32,7 +32,7 @@ from nmt.text.tokenizers import SIDES
 
 N_HALVINGS = 4  # of the way
 GENERAL, MEMORY = "general", "memory"
-MAX_SENTENCES = 1000  # of a set
+MAX_SENTENCES = 2000  # of a set
 N_RESAMPLES = 1000
 # By the name of the set.
 Outputs = Mapping[str, Sequence[str]]

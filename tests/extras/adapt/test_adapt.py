@@ -161,10 +161,12 @@ def test_nothing_fits(nmt: Run, work: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_costs_too_much_is_trained_once(
     nmt: Run, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scores = iter([(30.0, 10.0), *[(28.5, 20.0)] * 5] * 2)
+    scores = iter([(30.0, 10.0), *[(28.5, 20.0)] * 5] * 3)
     names = "general", "memory"
     monkeypatch.setattr(Sets, "bleu", lambda *_: dict(zip(names, next(scores), strict=True)))
     text = "1.5 general for +10.0 of the memory: to take it, repeat the command with --max-loss 1.5"
+    nmt.refuses(text, *ADAPT, "--max-loss", 1)
+    text = "if you do not want it, delete runs/.mine.adapting and data/prepared/mine\n"
     nmt.refuses(text, *ADAPT, "--max-loss", 1)
     assert not Path("runs/mine").exists()
     monkeypatch.setattr(loop, "train_step", killed)
