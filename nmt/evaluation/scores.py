@@ -172,8 +172,7 @@ def score(
         language: of the texts; what the metrics count as words depends on it.
 
     Raises:
-        DataError: a metric is unknown, there is nothing to score, or the streams have different
-            lengths.
+        DataError: a metric is unknown.
     """
     names = [canonical_name(name) for name in metrics]
     return [_score(name, hypotheses, references, lowercase, bootstrap, language) for name in names]
@@ -284,9 +283,6 @@ def score_tokenized(
     Args:
         words: the name of the tokenizer, for the signature.
         lowercase: ignore case; the signature shows it.
-
-    Raises:
-        DataError: there is nothing to score, or the streams have different lengths.
     """
     bleu = _score(TOKENIZED, hypotheses, references, lowercase, bootstrap)
     return replace(bleu, signature=f"{bleu.signature}|words:{words.replace('|', ',')}")
@@ -366,17 +362,6 @@ def _score(
     bootstrap: int,
     language: str = "",
 ) -> MetricScore:
-    if not hypotheses:
-        raise DataError("nothing to score: there are no hypotheses")
-    if not references:
-        raise DataError("nothing to score against: there are no references")
-    for number, stream in enumerate(references, start=1):
-        if len(stream) != len(hypotheses):
-            which = f"reference {number}" if len(references) > 1 else "the reference"
-            raise DataError(
-                f"the hypotheses have {len(hypotheses)} lines, but {which} has {len(stream)}; "
-                "they must correspond line by line"
-            )
     metric = build_metric(name, lowercase=lowercase, language=language, references=references)
     counts = collect_statistics(metric, hypotheses, references)
     interval = None

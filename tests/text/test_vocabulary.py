@@ -63,12 +63,6 @@ def test_text_spelled_like_a_special_token_is_unknown(special: str) -> None:
     assert len(vocabulary) == 5
 
 
-@pytest.mark.parametrize("token", ["", "a\tb", "a\nb", "a\rb"])
-def test_tokens_that_the_file_cannot_hold_are_refused(token: str) -> None:
-    with pytest.raises(ValueError, match="tab or a line break"):
-        Vocabulary.build({token: 1})
-
-
 @given(counts=st.dictionaries(WORDS, st.integers(1, 1000)), min_frequency=st.integers(1, 5))
 def test_it_is_saved_and_loaded_unchanged(
     counts: dict[str, int], min_frequency: int, tmp_path_factory: pytest.TempPathFactory
