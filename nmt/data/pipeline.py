@@ -236,8 +236,10 @@ def _make_splits(
         bar.update(2)
         overlap = {
             f"{one}-{other}": {
-                side: splitting.count_shared(
-                    splits[one].fingerprints(side), splits[other].fingerprints(side)
+                side: int(
+                    splitting.are_among(
+                        np.unique(splits[other].fingerprints(side)), splits[one].fingerprints(side)
+                    ).sum()
                 )
                 for side in SIDES
             }

@@ -220,11 +220,6 @@ def naive_leak(pairs: Fingerprints, sides: Iterable[Fingerprints], config: Split
     return float(np.mean(leaks))
 
 
-def count_shared(many: Fingerprints, few: Fingerprints) -> int:
-    """The number of different sentences of `few` that `many` has, too."""
-    return int(np.count_nonzero(_find(np.unique(few), many)))
-
-
 def are_among(few: Fingerprints, many: Fingerprints) -> Mask:
     """Which of a few fingerprints are among many others."""
     different, numbers = np.unique(few, return_inverse=True)

@@ -22,11 +22,6 @@ class Candidates(NamedTuple):
     ids: NDArray[np.int64]
     log_probs: NDArray[np.float64]
 
-    @property
-    def has_no_candidate(self) -> NDArray[np.bool_]:
-        """[N], True where no token is allowed."""
-        return self.log_probs.max(1) == -np.inf  # type: ignore[no-any-return]
-
     def force(self, ids: NDArray[np.int64], log_probs: NDArray[np.floating[Any]]) -> "Candidates":
         """Only the token `ids` [N] in rows where it is not negative. log_probs: [N, V]."""
         is_forced = ids >= 0

@@ -180,7 +180,7 @@ class _Beams:
             best = model.best(vectors, self.size + banned.shape[1])
             candidates = without_banned(*best, banned)
         # A hypothesis ends where everything is banned.
-        forced = np.where(candidates.has_no_candidate, EOS, -1)
+        forced = np.where(candidates.log_probs.max(1) == -np.inf, EOS, -1)
         if t < self.prefix.shape[1]:
             forced = np.where(self.prefix[sentence, t] < 0, forced, self.prefix[sentence, t])
         if (forced >= 0).any():

@@ -102,7 +102,14 @@ def save_training(
     save_weights(model if averaged is None else averaged, folder / MODEL_FILE)
     if averaged is not None:
         save_weights(model, folder / RAW_MODEL_FILE)
-    save_file(_optimizer_tensors(model, optimizer), folder / OPTIMIZER_FILE)
+    # `<parameter>.exp_avg` and so on; the optimizer has the parameters in their order.
+    names = [name for name, _ in model.named_parameters()]
+    tensors = {
+        f"{names[index]}.{entry}": torch.as_tensor(value)
+        for index, entries in optimizer.state_dict()["state"].items()
+        for entry, value in entries.items()
+    }
+    save_file(tensors, folder / OPTIMIZER_FILE)
 
 
 def load_training(
@@ -157,12 +164,6 @@ def load_weights(folder: Path, model: nn.Module, *, raw: bool = False) -> None:
         )
 
 
-def read_tensors(path: Path, remedy: str = REMEDY) -> dict[str, torch.Tensor]:
-    """The tensors in a file. Raises: CheckpointError if it is missing or damaged."""
-    with reading(path, remedy):
-        return load_file(path)
-
-
 def load_optimizer(folder: Path, model: nn.Module, optimizer: Optimizer) -> None:
     """Fill the state of `optimizer` from a checkpoint.
 
@@ -172,7 +173,9 @@ def load_optimizer(folder: Path, model: nn.Module, optimizer: Optimizer) -> None
     path = folder / OPTIMIZER_FILE
     names = [name for name, _ in model.named_parameters()]
     state: dict[int, dict[str, torch.Tensor]] = {}
-    for key, tensor in read_tensors(path).items():
+    with reading(path):
+        tensors = load_file(path)
+    for key, tensor in tensors.items():
         name, _, entry = key.rpartition(".")
         if name not in names:
             raise CheckpointError(f"{path}: holds the state of another model")
@@ -188,14 +191,3 @@ def load_optimizer(folder: Path, model: nn.Module, optimizer: Optimizer) -> None
     optimizer.load_state_dict(
         {"state": state, "param_groups": optimizer.state_dict()["param_groups"]}
     )
-
-
-def _optimizer_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, torch.Tensor]:
-    """`<parameter>.exp_avg` and so on; the optimizer has the parameters in their order."""
-    names = [name for name, _ in model.named_parameters()]
-    state: dict[int, dict[str, Any]] = optimizer.state_dict()["state"]
-    return {
-        f"{names[index]}.{entry}": torch.as_tensor(value)
-        for index, entries in state.items()
-        for entry, value in entries.items()
-    }

@@ -46,12 +46,13 @@ class Processes(World):
         # first update, so here is one that no pass uses.
         unused = torch.zeros(1, device=next(module.parameters()).device)
         module.register_parameter("unused", nn.Parameter(unused))
-        parallel = DistributedDataParallel(
-            module,
-            process_group=self.tensor_group,
-            find_unused_parameters=True,
-            gradient_as_bucket_view=True,
-        )
+        with self._explain_failures():  # all get the weights and buffers of the first process
+            parallel = DistributedDataParallel(
+                module,
+                process_group=self.tensor_group,
+                find_unused_parameters=True,
+                gradient_as_bucket_view=True,
+            )
         # They are constant. Not as an argument, which newer versions of torch rename.
         parallel.broadcast_buffers = False
         return parallel
@@ -78,11 +79,6 @@ class Processes(World):
         with self._explain_failures():
             dist.broadcast_object_list(values, src=0, group=self.gloo_group)
         return values[0]
-
-    def copy_weights(self, model: nn.Module) -> None:
-        with self._explain_failures():
-            for tensor in (*model.parameters(), *model.buffers()):
-                dist.broadcast(tensor.data, src=0, group=self.tensor_group)
 
     @contextmanager
     def _explain_failures(self) -> Iterator[None]:

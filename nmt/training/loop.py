@@ -167,7 +167,9 @@ class World:
         return self.rank == 0
 
     def parallel(self, module: nn.Module) -> nn.Module:
-        """The module, whose backward passes exchange gradients; see `exchange`."""
+        """The module with the weights of the first process, whose backward passes exchange
+        gradients; see `exchange`.
+        """
         return module
 
     def exchange(self, module: nn.Module, *, last: bool) -> AbstractContextManager[None]:
@@ -187,9 +189,6 @@ class World:
     def broadcast(self, value: T) -> T:
         """The value of the first process, in all processes."""
         return value
-
-    def copy_weights(self, model: nn.Module) -> None:
-        """Copy the weights of the first process to all others."""
 
 
 SINGLE_PROCESS = World()

@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from nmt.config.load import load_config
 from nmt.errors import CheckpointError
 from nmt.model.lexical_bias import LexicalBias
 from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import find_checkpoint, load_tokenizers, load_vocabularies
-from nmt.run.weights import build_model, load_weights, read_tensors
+from nmt.run.weights import build_model, load_weights
 from nmt.text.vocabulary import EOS
 from nmt.training.lexicon import LearnedLexicon, Table
 from nmt.training.loop import SINGLE_PROCESS
@@ -131,7 +131,7 @@ def test_translate_with_it(run: Path, nmt: Run) -> None:
     events = [json.loads(line) for line in (run / "journal.jsonl").read_text("utf-8").splitlines()]
     (entry,) = [event for event in events if event["event"] == "lexicon"]
     assert entry["words"] == 15
-    learned = read_tensors(find_checkpoint(run) / MODEL_FILE)["lexical_bias.probabilities"]
+    learned = load_file(find_checkpoint(run) / MODEL_FILE)["lexical_bias.probabilities"]
     of_tokens = learned[: len(load_vocabularies(run)[0])].gt(0).sum()
     assert entry["translations"] == int(of_tokens) - 1  # <eos> translates into itself
     sentences = ("The dog sees the tree.", "The king loves the river.")
@@ -149,7 +149,7 @@ def test_numbers_outside_of_the_vocabularies_are_refused(
     run: Path, tmp_path: Path, name: str, value: int
 ) -> None:
     model = build_model(run, load_config(run / "config.yaml"))
-    tensors = read_tensors(find_checkpoint(run) / MODEL_FILE)
+    tensors = load_file(find_checkpoint(run) / MODEL_FILE)
     tensors[f"lexical_bias.{name}"][-1] = value
     save_file(tensors, tmp_path / MODEL_FILE)
     with pytest.raises(
