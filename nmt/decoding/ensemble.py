@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.decoding.model import IdLists, StepOutput, TranslationModel
-from nmt.decoding.term_bias import Terms
+from nmt.decoding.model import IdLists, StepOutput, Terms, TranslationModel
 
 
 class PerModel(NamedTuple):

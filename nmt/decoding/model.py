@@ -1,7 +1,7 @@
 """What search and forced decoding need of a model, whether onnxruntime or torch computes it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +10,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.config.schema import Precision
-from nmt.decoding.term_bias import TermLexicon, Terms
 from nmt.model.lexicon import Lexicon
+from nmt.text.vocabulary import PAD
 
 IdLists = Sequence[Sequence[int]]
+# From the ids of a source to its terms: the positions of their words, and the ids that they get.
+Terms = Mapping[tuple[int, ...], Sequence[tuple[Sequence[int], Sequence[int]]]]
+
+
+@dataclass(frozen=True)
+class TermLexicon:
+    """A lexicon in which the words of terms have no other translations.
+
+    Attributes:
+        weight: the number in place of the probability of each subword of a term.
+    """
+
+    lexicon: Lexicon
+    terms: Terms
+    weight: float
+
+    def look_up(self, sources: IdLists) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """As `Lexicon.look_up`."""
+        found, known = self.lexicon.look_up(sources)
+        ids = found.tolist()
+        terms = [self.terms.get(tuple(source), ()) for source in sources]
+        for row, row_terms in zip(ids, terms, strict=True):
+            wanted = dict.fromkeys(index for _, term in row_terms for index in term)
+            row += [index for index in wanted if index not in row]
+        width = max(map(len, ids))
+        padded = np.array([[*row, *[PAD] * (width - len(row))] for row in ids])
+        probabilities = np.pad(known, [(0, 0), (0, 0), (0, width - known.shape[2])])
+        for number, row_terms in enumerate(terms):
+            for positions, term in row_terms:
+                probabilities[number, positions] = 0
+                for index in term:
+                    probabilities[number, positions, ids[number].index(index)] = self.weight
+        return padded, probabilities
 
 
 @dataclass(frozen=True)

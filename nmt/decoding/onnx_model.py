@@ -30,25 +30,16 @@ CHUNK_ROWS = 128
 
 @dataclass(frozen=True)
 class Tensors:
-    """Tensors by their names in the graphs, of a memory or a state."""
+    """Tensors by their names in the graphs, of a memory or a state. `position` of a state is the
+    number of steps so far, without rows.
+    """
 
     by_name: Mapping[str, Array]
 
     def select(self, rows: NDArray[np.int64]) -> "Tensors":
         """The rows of each of them, in that order."""
-        return Tensors({name: tensor[rows] for name, tensor in self.by_name.items()})
-
-
-@dataclass(frozen=True)
-class State:
-    """The decoder's state. position: the number of steps so far."""
-
-    tensors: Tensors
-    position: int
-
-    def select(self, rows: NDArray[np.int64]) -> "State":
-        """The state of the hypotheses `rows`, in that order."""
-        return State(self.tensors.select(rows), self.position)
+        given = self.by_name.items()
+        return Tensors({name: tensor[rows] if tensor.ndim else tensor for name, tensor in given})
 
 
 @dataclass(frozen=True)
@@ -103,31 +94,30 @@ class OnnxModel(TranslationModel):
             except ValueError as error:
                 raise CheckpointError(f"{LEXICON}: cannot be loaded ({error})") from None
 
-    def encode(self, sources: IdLists) -> tuple[Tensors, State]:
+    def encode(self, sources: IdLists) -> tuple[Tensors, Tensors]:
         src, src_lengths = pad_with_eos(sources)
-        memory, state = dict[str, Array](), dict[str, Array]()
+        memory, state = dict[str, Array](), {"position": np.array(0)}
         for name, tensor in self.encoder.run({"src": src, "src_lengths": src_lengths}).items():
             (state if name.startswith("state.") else memory)[name] = tensor
         lexicon = self.terms or self.lexicon
         if lexicon is not None:
             memory["translation_ids"], memory["memory.translations"] = lexicon.look_up(sources)
-        return Tensors(memory), State(Tensors(state), 0)
+        return Tensors(memory), Tensors(state)
 
-    def step(self, ids: NDArray[np.int64], state: State, memory: Tensors) -> StepOutput:
-        given = {**memory.by_name, **state.tensors.by_name}
-        given |= {"ids": ids, "position": np.array(state.position)}
-        tensors = self.decoder.run(given)
+    def step(self, ids: NDArray[np.int64], state: Tensors, memory: Tensors) -> StepOutput:
+        tensors = self.decoder.run({**memory.by_name, **state.by_name, "ids": ids})
         after = {
             f"state.{name.removeprefix('next.')}": tensor
             for name, tensor in tensors.items()
             if name.startswith("next.")
         }
+        after["position"] = np.array(state.by_name["position"] + 1)
         vectors = Vectors(tensors["vectors"])
         if (bias := tensors.get("bias")) is not None:
             all_ids = memory.by_name["translation_ids"]
             sentences = np.repeat(np.arange(len(all_ids)), len(ids) // len(all_ids))
             vectors = Vectors(tensors["vectors"], bias, all_ids, sentences)
-        return StepOutput(vectors, tensors["attention"], State(Tensors(after), state.position + 1))
+        return StepOutput(vectors, tensors["attention"], Tensors(after))
 
     def log_probs(self, vectors: Vectors) -> NDArray[np.floating[Any]]:
         log_probs = self.output.run(vectors.inputs() | {"k": np.array(1)}, ["log_probs"])
@@ -180,8 +170,7 @@ class _Graph:
             MemoryError: they need more memory than there is.
         """
         try:
-            given = {name: tensors[name] for name in self.inputs}
-            values: Any = self.session.run(names, given)
+            values: Any = self.session.run(names, {name: tensors[name] for name in self.inputs})
         except Exception as error:  # noqa: BLE001 # as above
             raise _explained(
                 error, f"{self.name}: does not fit the other files of the run"

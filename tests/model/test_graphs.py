@@ -16,10 +16,9 @@ from nmt.config.schema import Config, DecodingConfig, ModelConfig, Precision
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.forced import score_batch
 from nmt.decoding.hypothesis import Hypothesis
-from nmt.decoding.model import TranslationModel
+from nmt.decoding.model import Terms, TranslationModel
 from nmt.decoding.onnx_model import OnnxModel
 from nmt.decoding.search import search
-from nmt.decoding.term_bias import Terms
 from nmt.decoding.torch_model import TorchModel, graphs_of
 from nmt.model.graphs import make_graphs
 from nmt.model.seq2seq import Seq2Seq

@@ -23,9 +23,8 @@ from nmt.config.section import key_of
 from nmt.data.corpus import Corpus, Sequences, encode_pairs
 from nmt.data.reading import Pair
 from nmt.data.tables import Dialect, find_dialect
-from nmt.decoding.model import IdLists, StepOutput, TranslationModel, k_best
+from nmt.decoding.model import IdLists, StepOutput, Terms, TranslationModel, k_best
 from nmt.decoding.onnx_model import CHUNK_ROWS
-from nmt.decoding.term_bias import Terms
 from nmt.errors import ConfigError, DataError
 from nmt.extras.neighbors.datastore import KEYS_FILE, Datastore, digest_of, load_keys
 from nmt.extras.neighbors.keys import NeighborsConfig

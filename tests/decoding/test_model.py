@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from nmt.config.schema import DecodingConfig
 from nmt.data.padding import pad_with_eos
 from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.model import TermLexicon, Terms
 from nmt.decoding.search import search
-from nmt.decoding.term_bias import TermLexicon, Terms
 from nmt.text.vocabulary import PAD
 from tests.model.test_graphs import models
 from tests.model.test_lexical_bias import SRC_V, TGT_V
