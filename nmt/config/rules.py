@@ -306,8 +306,10 @@ def _attention_rules(model: ModelConfig) -> Iterator[Rule]:
         "model.attention.heads, model.attention.kind",
         f"{kind} allows only one head",
     )
-    sizes = {"encoder": model.encoder.output_size, "decoder": model.decoder.hidden_size}
-    for name, size in sizes.items():
+    for name, size in (
+        ("encoder", model.encoder.output_size),
+        ("decoder", model.decoder.hidden_size),
+    ):
         yield (
             size % attention.heads,
             f"model.attention.heads, model.{name}.hidden_size",

@@ -54,8 +54,7 @@ class TokenizedChunk(NamedTuple):
             np.int32,
         )
         counts = np.bincount(numbers, minlength=len(index)).tolist()
-        lengths = np.array([len(tokens) for tokens in sentences], np.int32)
-        return cls([*index], counts, numbers, lengths)
+        return cls([*index], counts, numbers, np.array([*map(len, sentences)], np.int32))
 
 
 @dataclass
@@ -107,8 +106,8 @@ def learn(config: TokenizerConfig, paths: list[Path]) -> bytes:
     Raises:
         DataError: it cannot learn from them.
     """
-    texts = chain.from_iterable(map(read_lines, paths))
-    return bytes(TOKENIZERS[config.kind].load().learn(texts, config))
+    tokenizer = TOKENIZERS[config.kind].load()
+    return bytes(tokenizer.learn(chain.from_iterable(map(read_lines, paths)), config))
 
 
 def tokenize(

@@ -64,10 +64,10 @@ class Job:
 
     @property
     def tokenizers(self) -> dict[Side, TokenizerPlan]:
-        languages = self.config.data.direction.split("-")
+        data, config = self.config.data, self.config.tokenizer
         return {
-            side: (self.config.tokenizer, language, side, self.folder)
-            for side, language in zip(SIDES, languages, strict=True)
+            "src": (config, data.src_language, "src", self.folder),
+            "tgt": (config, data.tgt_language, "tgt", self.folder),
         }
 
     def bar(self, label: str, total: int, unit: str = " pairs") -> "tqdm[Any]":
@@ -104,8 +104,9 @@ def run_pipeline(job: Job) -> dict[str, Any]:
     total = Tally()
     for source in sources:
         total.add(source.tally, source.name if len(sources) > 1 else None)
-    is_out = suspicion.is_dropped
-    splits, is_kept, shared = _make_splits(job, pairs, sources, held_out, total.dropped, is_out)
+    splits, is_kept, shared = _make_splits(
+        job, pairs, sources, held_out, total.dropped, suspicion.is_dropped
+    )
     for name in ("dev", "test"):
         _write_texts(splits[name].stream(), job.folder, name)
     if like is None and TOKENIZERS[config.tokenizer.kind].trait("learned"):
@@ -337,9 +338,10 @@ def _write_texts(pairs: Iterable[Pair], folder: Path, name: str) -> dict[Side, P
 
 def _learn_tokenizers(job: Job, train: Split) -> None:
     config = job.config
-    fingerprints = train.fingerprints("pair")
     # More pairs would take more time and memory.
-    is_sampled = splitting.sample_pairs(fingerprints, 200_000, config.data.split.seed, "subwords")
+    is_sampled = splitting.sample_pairs(
+        train.fingerprints("pair"), 200_000, config.data.split.seed, "subwords"
+    )
     copies = np.zeros(len(train.source), np.bool_)
     copies[train.is_member] = is_sampled
     texts = _write_texts(train.source.stream(copies), job.scratch, "subwords")

@@ -106,8 +106,7 @@ class DenseBridge(Bridge):
             if not self.has_cell_state:
                 layers.append((first, None))
                 continue
-            projected = self.cell[index](hidden if cell is None else cell)
-            layers.append((first, torch.tanh(projected)))
+            layers.append((first, torch.tanh(self.cell[index](hidden if cell is None else cell))))
         return RecurrentState(tuple(layers))
 
 

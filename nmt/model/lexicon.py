@@ -119,8 +119,7 @@ class Lexicon:
         places = starts - np.take_along_axis(starts, firsts, 1)
         parts = self.keys[src] * _POWERS[places.clip(max=MAX_CHARACTERS - 1)]
         keys = np.zeros_like(src)
-        rows = np.arange(len(src))[:, None]
-        np.add.at(keys, (rows, firsts), parts)
+        np.add.at(keys, (np.arange(len(src))[:, None], firsts), parts)
         return np.take_along_axis(keys, firsts, 1)
 
 

@@ -168,10 +168,9 @@ class WordFrequencies:
 
     def log_probs(self, texts: Sequence[str]) -> list[float]:
         """Of the tokens of each text, as if each were independent of the others."""
-        all_tokens = self._tokenizer.split_all(texts)
         return [
             sum(self._log_probs[index] for index in self._vocabulary.ids(tokens))
-            for tokens in all_tokens
+            for tokens in self._tokenizer.split_all(texts)
         ]
 
     def known(self, text: str) -> list[bool]:

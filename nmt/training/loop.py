@@ -50,8 +50,7 @@ def fit(training: "Training", record: "Record", stop: Callable[[], bool]) -> Pro
     for update in prefetch(updates(training), training.device):
         fraction = progress.fraction(config, update.n_parts, update.n_batches)
         moment = Moment(update.step, progress.reductions, fraction)
-        rate = learning_rate(moment, config.learning_rate)
-        outcome = train_step(loss, training, update, rate)
+        outcome = train_step(loss, training, update, learning_rate(moment, config.learning_rate))
         record.update(update, outcome, progress)
         # The first process decides for all.
         seconds, stopped = world.broadcast((record.seconds, stop() or record.is_stopped))
@@ -268,8 +267,7 @@ class Training:
         if not outcome.is_finite:
             return
         clipping = min(1.0, self.config.training.clip_norm / (outcome.gradient_norm + 1e-6))
-        scale = clipping * self.world.size / outcome.n_tokens
-        torch._foreach_mul_(self._gradients(), scale)
+        torch._foreach_mul_(self._gradients(), clipping * self.world.size / outcome.n_tokens)
         for group in self.optimizer.param_groups:
             group["lr"] = outcome.learning_rate
         self.optimizer.step()

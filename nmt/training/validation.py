@@ -116,13 +116,12 @@ class Validator:
 
     def validate(self) -> Validation:
         """Measure the model as it is now. It must be in evaluation mode."""
-        translator = Translator(
+        translations = Translator(
             TorchModel(self.model),
             tokenizers=self.tokenizers,
             vocabularies=self.vocabularies,
             options=self.options,
-        )
-        translations = translator.translate(self.sources)
+        ).translate(self.sources)
         outputs = [translation.text for translation in translations]
         scores = {name: measure(name, outputs, self.references, self.config) for name in METRICS}
         samples = tuple(
