@@ -49,9 +49,10 @@ def prepare(
         DataError: the input or the folder cannot be used.
     """
     from nmt.commands import prepare as command
+    from nmt.config.load import load_config
 
     return command.run(
-        _load_config(config, overrides),
+        load_config(config, overrides),
         None if folder is None else Path(folder),
         overwrite=overwrite,
     )
@@ -87,11 +88,16 @@ def train(
         TrainingError: the training was interrupted or failed.
     """
     from nmt.commands import train as command
+    from nmt.config.load import load_config
 
-    checked_config = _load_config(config, overrides)
-    run = checked_config.run_folder if folder is None else Path(folder)
-    command.run(checked_config, run, resume=resume, device=device, quiet=quiet, listen=listen)
-    return run
+    return command.run(
+        load_config(config, overrides),
+        None if folder is None else Path(folder),
+        resume=resume,
+        device=device,
+        quiet=quiet,
+        listen=listen,
+    )
 
 
 def load(*runs: str | PathLike[str], overrides: Sequence[str] = ()) -> Translator:
@@ -109,10 +115,3 @@ def load(*runs: str | PathLike[str], overrides: Sequence[str] = ()) -> Translato
     from nmt.run.load import load_translator
 
     return load_translator([Path(run) for run in runs] or None, overrides=overrides)
-
-
-def _load_config(config: Config | str | PathLike[str], overrides: Sequence[str]) -> Config:
-    from nmt.config.load import load_config
-    from nmt.config.schema import Config
-
-    return load_config(config if isinstance(config, Config) else Path(config), overrides)

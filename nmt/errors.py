@@ -3,10 +3,6 @@
 import errno
 import re
 import sys
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pydantic import ValidationError
 
 # Characters that move the cursor, color or reorder text, or are half a character. Further lines of
 # an error begin with two spaces.
@@ -110,8 +106,12 @@ def lacks_memory(error: BaseException) -> bool:
     return str(error) in whole_texts or any(text in str(error) for text in texts)
 
 
-def first_problem(error: "ValidationError") -> str:
-    """The first problem that pydantic found in a file: the key, and what is wrong."""
+def first_problem(error: Exception) -> str:
+    """What is wrong with a file; of what pydantic found, the first key, and what is wrong."""
+    from pydantic import ValidationError
+
+    if not isinstance(error, ValidationError):
+        return str(error)
     problem = error.errors()[0]
     return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
 

@@ -139,9 +139,11 @@ def hooks(name: str, config: Any = None) -> list[Callable[..., Any]]:
     """The loaded objects of all extras whose field `name` is set; with a configuration, only of
     those that it uses.
     """
-    used = [extra for extra in extras().values() if config is None or is_used(extra, config)]
-    places = (getattr(extra, name) for extra in used)
-    return [import_object(place) for place in places if place is not None]
+    return [
+        import_object(place)
+        for extra in extras().values()
+        if (place := getattr(extra, name)) and (config is None or is_used(extra, config))
+    ]
 
 
 def is_used(extra: Extra, config: Any) -> bool:

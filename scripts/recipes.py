@@ -22,7 +22,7 @@ from nmt.data.manifest import load_manifest
 from nmt.errors import DataError, NmtError
 from nmt.run.checkpoint import Checkpoints, read_progress
 from nmt.run.folder import find_run, load_run_config
-from nmt.run.journal import Journal
+from nmt.run.journal import read_events
 from nmt.run.weights import build_model
 
 COLUMNS = (
@@ -127,7 +127,7 @@ def _last_evaluation(folder: Path, split: str, keys: Sequence[str]) -> dict[str,
     """
     events = [
         event
-        for event in Journal(folder / "evaluation" / "history.jsonl").read()
+        for event in read_events(folder / "evaluation" / "history.jsonl")
         if event.get("split") == split
         and not event.get("overrides")
         and "members" not in event.get("provenance", {})

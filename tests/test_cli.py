@@ -20,7 +20,7 @@ from nmt.cli import all_commands, main
 from nmt.commands import prepare, train
 from nmt.config.load import load_config
 from nmt.run.folder import load_run_config
-from nmt.run.journal import Journal
+from nmt.run.journal import read_events
 from tests.conftest import Run
 
 PAIRS = 400
@@ -117,7 +117,7 @@ def test_a_run_folder_explains_itself(trained: Path) -> None:
     }
     checkpoints = {path.name for path in (run / "checkpoints").iterdir()}
     assert checkpoints >= {"last.json", "best.json", "step-00000024"}
-    events = Journal(run / "journal.jsonl").read()
+    events = read_events(run / "journal.jsonl")
     assert [(event["event"], event["step"]) for event in events] == [
         *(("train", 6), ("train", 12), ("validation", 12)),
         *(("train", 18), ("train", 24), ("validation", 24)),
@@ -150,7 +150,7 @@ def test_a_resumed_training_keeps_the_precision_that_auto_chose(
     second = nmt(*words, "--set", "training.max_steps=4").err
     assert "nmt: warning: training.precision: bfloat16 is slower here" in second
     assert load_run_config(tmp_path / "run").training.precision == "bfloat16"
-    journal = Journal(tmp_path / "run" / "journal.jsonl").read()
+    journal = read_events(tmp_path / "run" / "journal.jsonl")
     events = [event for event in journal if event["event"] == "precision"]
     assert [(each["step"], each["chosen"]) for each in events] == [(0, "bfloat16"), (2, "bfloat16")]
     assert events[0]["tokens_per_second"] == {"float32": 100.0, "bfloat16": 200.0}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from nmt.run.journal import Journal
+from nmt.run.journal import read_events
 from tests.conftest import ROOT, in_one_process
 from tests.toy import sentence_pairs, write_table
 
@@ -58,7 +58,7 @@ def test_the_parts_take_part_in_all_commands(tmp_path: Path) -> None:
         commands, tmp_path, NMT_EXTRAS="my_extra", PYTHONPATH=paths
     )
     run = tmp_path / "runs" / "outside"
-    events = Journal(run / "journal.jsonl").read()
+    events = read_events(run / "journal.jsonl")
     (first, second) = [event for event in events if event["event"] == "validation"]
     assert {"bleu", "chrf", "length"} <= {*first, *second}
     config = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))

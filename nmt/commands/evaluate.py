@@ -54,7 +54,7 @@ from nmt.files import write_text
 from nmt.run import provenance
 from nmt.run.evaluated import System, open_system
 from nmt.run.folder import EVALUATION_FOLDER, HISTORY_FILE, check_same_data
-from nmt.run.journal import Journal
+from nmt.run.journal import write_event
 from nmt.run.leaks import check_rankers
 from nmt.run.load import opened
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
@@ -385,7 +385,7 @@ def store(
         folder.mkdir(parents=True, exist_ok=True)
         write_text(folder / f"{name}.txt", "".join(f"{line}\n" for line in evaluation.outputs))
         write_text(folder / f"{name}.json", to_json(results))
-        Journal(folder / HISTORY_FILE).write("evaluation", facts.pop("step"), **scores, **facts)
+        write_event(folder / HISTORY_FILE, "evaluation", facts.pop("step"), **scores, **facts)
     except OSError as error:
         print(f"nmt: {folder}: cannot store the results there ({error.strerror})", file=sys.stderr)
 

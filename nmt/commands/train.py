@@ -18,7 +18,6 @@ from nmt.config.schema import Config
 from nmt.errors import ConfigError, TrainingError
 
 if TYPE_CHECKING:  # `nmt train --help` needs no torch
-    from nmt.run.progress import Progress
     from nmt.training.loop import Record, Training
     from nmt.training.record import Listener
 
@@ -67,9 +66,9 @@ def run(
     device: DeviceName = "auto",
     quiet: bool = False,
     listen: "Listener | None" = None,
-) -> "Progress":
-    """Train into `folder` (default `runs/<name>`); with `resume`, continue from its last
-    checkpoint, or start if it has none.
+) -> Path:
+    """Train into `folder` (default `runs/<name>`), and return it; with `resume`, continue from its
+    last checkpoint, or start if it has none.
 
     Args:
         listen: gets the events of the training, in the first process.
@@ -107,11 +106,13 @@ def run(
     ):
         listeners = (console,) if listen is None else (console, listen)
         training = start_training(config, folder, torch_device, world, resume=resume)
-        record = RunRecord(training, folder, listeners) if world.is_first else Record()
-        return _train(training, record, folder)
+        _train(
+            training, RunRecord(training, folder, listeners) if world.is_first else Record(), folder
+        )
+    return folder
 
 
-def _train(training: "Training", record: "Record", folder: Path) -> "Progress":
+def _train(training: "Training", record: "Record", folder: Path) -> None:
     """Train to the end, and choose the checkpoint to use. Raises: TrainingError if interrupted."""
     from nmt.run.folder import find_checkpoint
     from nmt.run.graphs import make_graphs
@@ -134,7 +135,6 @@ def _train(training: "Training", record: "Record", folder: Path) -> "Progress":
             f"interrupted; step {progress.step} is saved in {folder}; repeat the command with "
             "--resume to continue"
         )
-    return progress
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ LAST_VERSIONS = {
 ADVICE = {"decoding.shortlist": "set decoding.precision=int8 in its place, which is faster"}
 
 
-def load_config(source: Path | Config, overrides: Sequence[str] = ()) -> Config:
+def load_config(source: str | PathLike[str] | Config, overrides: Sequence[str] = ()) -> Config:
     """Read a YAML file (or take a configuration), apply `key.path=value` overrides, and check the
     result.
 
@@ -63,7 +64,7 @@ def load_config(source: Path | Config, overrides: Sequence[str] = ()) -> Config:
     values, origin = (
         (source.to_dict(), "configuration")
         if isinstance(source, Config)
-        else (read_yaml(source), str(source))
+        else (read_yaml(Path(source)), str(source))
     )
     for override in overrides:
         _override(values, override)

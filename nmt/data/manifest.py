@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from nmt import __version__
 from nmt.config.load import config_from_dict, differences
@@ -121,8 +121,7 @@ def load_manifest(folder: Path) -> dict[str, Any]:
         ) from None
     except (OSError, ValueError, KeyError) as error:
         pass_on_lack_of_memory(error)
-        reason = first_problem(error) if isinstance(error, ValidationError) else error
-        raise DataError(f"{path}: damaged ({reason}); {PREPARE_AGAIN}") from None
+        raise DataError(f"{path}: damaged ({first_problem(error)}); {PREPARE_AGAIN}") from None
     return manifest
 
 

@@ -262,7 +262,7 @@ def missed_limits(scores: Sequence[MetricScore], limits: Mapping[str, float]) ->
     """
     values, missed = {score.name: score.value for score in scores}, []
     for metric, limit in limits.items():
-        value, less_is_better = values[metric], METRICS[metric].less_is_better
+        value, less_is_better = values[metric], METRICS[metric].trait("less_is_better")
         if not (value <= limit if less_is_better else value >= limit):  # NaN meets no limit
             side = "above" if less_is_better else "below"
             missed.append(f"{metric} {value:.2f} is {side} {limit:g}, by {abs(value - limit):.2f}")

@@ -10,7 +10,7 @@ To add a metric of sacrebleu: a row in `METRICS`, and its name in the help of `-
 import re
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import exp, inf
 from typing import Any
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.errors import DataError
+from nmt.plugins import Part
 from nmt.report.table import Table
 from nmt.text.tokenizers import JOINER, Tokenizer
 
@@ -51,33 +52,20 @@ class MetricScore:
         }
 
 
-@dataclass(frozen=True)
-class _MetricSettings:
-    """A class of `sacrebleu.metrics` and its options. lowercase: further options to ignore case.
-    asian: further options for Chinese and Japanese. no_words: the scripts, as in `_SCRIPTS`, in
-    which it finds no words.
-    """
-
-    class_name: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    lowercase: Mapping[str, Any] = field(default_factory=lambda: {"lowercase": True})
-    less_is_better: bool = False
-    asian: Mapping[str, Any] = field(default_factory=dict)
-    no_words: Sequence[str] = ()
-
-
-# As on the command line of sacrebleu: TER always ignores case. force: no warning from sacrebleu
-# about text that looks tokenized.
-METRICS: Mapping[str, _MetricSettings] = {
-    "BLEU": _MetricSettings("BLEU", {"force": True}),
-    "chrF": _MetricSettings("CHRF"),
-    "chrF++": _MetricSettings("CHRF", {"word_order": 2}, no_words=("ja", "zh", "")),
-    "TER": _MetricSettings(
-        "TER",
-        lowercase={},
-        less_is_better=True,
+# options: for sacrebleu; force: no warning about text that looks tokenized. asian: further options
+# for Chinese and Japanese. no_words: the scripts, as in `_SCRIPTS`, in which a metric finds no
+# words. ignores_case: in any case, as on the command line of sacrebleu.
+METRICS: Mapping[str, Part] = {
+    "BLEU": Part("sacrebleu.metrics:BLEU", options={"force": True}),
+    "chrF": Part("sacrebleu.metrics:CHRF", options={}),
+    "chrF++": Part("sacrebleu.metrics:CHRF", options={"word_order": 2}, no_words=("ja", "zh", "")),
+    "TER": Part(
+        "sacrebleu.metrics:TER",
+        options={},
         asian={"normalized": True, "asian_support": True},
         no_words=("",),
+        ignores_case=True,
+        less_is_better=True,
     ),
 }
 # Of text that is tokenized already: the BLEU of older papers (multi-bleu.perl).
@@ -98,7 +86,10 @@ _SCRIPTS = {
     "": (re.compile("[\u0e00-\u109f\u1780-\u17ff]"), 0.3),
 }
 BLEU_ORDER = 4  # words in the longest sequences that BLEU counts
-_SETTINGS = {**METRICS, TOKENIZED: _MetricSettings("BLEU", {"tokenize": "none", "force": True})}
+_PARTS = {
+    **METRICS,
+    TOKENIZED: Part("sacrebleu.metrics:BLEU", options={"tokenize": "none", "force": True}),
+}
 
 
 @dataclass(frozen=True)
@@ -197,7 +188,7 @@ def _script_of(language: str, references: Sequence[Sequence[str]]) -> str | None
 def usual_metrics(language: str, references: Sequence[Sequence[str]]) -> tuple[list[str], str]:
     """The metrics that mean something for texts of a language, and why the others do not, or ""."""
     script = _script_of(language, references)
-    others = [name for name, metric in METRICS.items() if script in metric.no_words]
+    others = [name for name, part in METRICS.items() if script in (part.trait("no_words") or ())]
     remark = (
         f"{' and '.join(others)} would count words between spaces, and this language writes none: "
         "shown only with --metric"
@@ -319,15 +310,15 @@ def build_metric(
     """The metric object of sacrebleu for a name in `METRICS`, or `TOKENIZED`, with the words of a
     language, which the references show if it is not known.
     """
-    from sacrebleu import metrics
-
-    settings = _SETTINGS[name]
-    options = {**settings.options, **(settings.lowercase if lowercase else {})}
+    part = _PARTS[name]
+    options = {**part.trait("options")}
+    if lowercase and not part.trait("ignores_case"):
+        options["lowercase"] = True
     if name == "BLEU":
         options["tokenize"], _ = choose_tokenizer(language, references)
-    if settings.asian and _script_of(language, references) in ("ja", "zh"):
-        options |= settings.asian
-    return getattr(metrics, settings.class_name)(**options)
+    if part.trait("asian") and _script_of(language, references) in ("ja", "zh"):
+        options |= part.trait("asian")
+    return part.load()(**options)
 
 
 def canonical_name(name: str) -> str:
@@ -373,7 +364,7 @@ def _score(
         ordered = sorted(map(type(max(samples)), samples))
         mean = float(statistics.mean(ordered))
         half_width = float(0.5 * (ordered[-1 - n_cut] - ordered[n_cut]))
-        most = inf if _SETTINGS[name].less_is_better else 100.0  # TER has no end
+        most = inf if _PARTS[name].trait("less_is_better") else 100.0  # TER has no end
         interval = max(mean - half_width, 0.0), min(mean + half_width, most)
         metric.n_bootstrap, metric.seed = bootstrap, SEED  # for the signature
     return MetricScore(name, counts.score, str(metric.get_signature()), interval)

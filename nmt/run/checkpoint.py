@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
@@ -267,8 +267,7 @@ def read_progress(folder: Path) -> Progress:
         return _PROGRESS.validate_python(read_json(path))
     except (OSError, ValueError) as error:
         pass_on_lack_of_memory(error)
-        reason = first_problem(error) if isinstance(error, ValidationError) else error
-        raise CheckpointError(f"{path}: cannot be read ({reason})") from None
+        raise CheckpointError(f"{path}: cannot be read ({first_problem(error)})") from None
 
 
 def read_arrays(path: Path, remedy: str = REMEDY) -> dict[str, NDArray[Any]]:

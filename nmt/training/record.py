@@ -19,7 +19,7 @@ from nmt.plugins import hooks
 from nmt.report import curves
 from nmt.run.checkpoint import step_of
 from nmt.run.folder import CURVES_FILE, JOURNAL_FILE, open_checkpoints
-from nmt.run.journal import Journal
+from nmt.run.journal import read_events, write_event
 from nmt.run.progress import Outcome, Progress, Rank, Update
 from nmt.run.weights import save_training
 from nmt.training.calibrate import calibrate_after_training
@@ -157,7 +157,7 @@ class RunRecord(Record):
         self.training, self.config = training, training.config
         self.folder = folder
         self.listeners = list(listeners)
-        self.journal = Journal(folder / JOURNAL_FILE)
+        self.journal = folder / JOURNAL_FILE
         self.checkpoints = open_checkpoints(folder, training.config)
         averaged = training.averaged
         self.model = training.model if averaged is None else cast(Seq2Seq, averaged.module)
@@ -202,7 +202,7 @@ class RunRecord(Record):
     def update(self, update: Update, outcome: Outcome, progress: Progress) -> None:
         if not outcome.is_finite:
             line = describe_skipped(update, outcome)
-            self.journal.write("warning", update.step, text=line)
+            write_event(self.journal, "warning", update.step, text=line)
             self._warn(line)
         self._n_tokens += outcome.n_tokens
         interval = progress.interval.plus(outcome)
@@ -223,7 +223,7 @@ class RunRecord(Record):
             gradient_norm=outcome.gradient_norm,
         )
         if update.step % self.config.training.log_every == 0:
-            self.journal.write("train", update.step, **event.figures)
+            write_event(self.journal, "train", update.step, **event.figures)
             self._n_tokens = 0
             self._interval_start = self.seconds
         self._tell(event)
@@ -235,7 +235,9 @@ class RunRecord(Record):
         self.model.train()
         seconds = self.seconds - start
         samples = [asdict(sample) for sample in result.samples]
-        self.journal.write("validation", step, **result.figures, seconds=seconds, samples=samples)
+        write_event(
+            self.journal, "validation", step, **result.figures, seconds=seconds, samples=samples
+        )
         self._tell(ValidationEvent(step, seconds, result))
         self._draw_curves()
         self._interval_start += self.seconds - start
@@ -299,7 +301,7 @@ class RunRecord(Record):
         """Draw the journal. The training continues without, if that is not possible."""
         try:
             curves.draw(
-                self.journal.read(),
+                read_events(self.journal),
                 self.folder / CURVES_FILE,
                 title=self.folder.resolve().name,
                 metric=self.config.training.metric,

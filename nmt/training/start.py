@@ -37,7 +37,7 @@ from nmt.run.folder import (
     open_checkpoints,
     write_run_config,
 )
-from nmt.run.journal import Journal
+from nmt.run.journal import rewind, write_event
 from nmt.run.weights import build_model, load_model, load_training
 from nmt.text.tokenizers import JOINER, SPACE
 from nmt.text.vocabulary import UNK, Vocabulary
@@ -173,12 +173,13 @@ def _record_start(
 ) -> None:
     """Write into the run what the training starts with, and what computes it."""
     step = training.progress.step
-    journal = Journal(folder / JOURNAL_FILE)
-    journal.rewind(-1 if is_new else step)  # what comes later is of a training that was cut short
+    journal = folder / JOURNAL_FILE
+    rewind(journal, -1 if is_new else step)  # what comes later is of a training that was cut short
     for origin in origins:
-        journal.write(origin.event, 0, **origin.values)
+        write_event(journal, origin.event, 0, **origin.values)
     if training.rates:
-        journal.write(
+        write_event(
+            journal,
             "precision",
             step,
             chosen=training.config.training.precision,

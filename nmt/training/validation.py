@@ -34,7 +34,7 @@ from nmt.run.folder import (
     load_vocabularies,
     open_checkpoints,
 )
-from nmt.run.journal import Journal
+from nmt.run.journal import read_events, write_event
 from nmt.run.progress import Rank
 from nmt.run.weights import build_model, load_model, load_weights, save_weights
 from nmt.training.loss import Loss
@@ -168,7 +168,7 @@ def choose(folder: Path, config: Config, device: torch.device, step: int) -> str
     last = "choice" if training.final_pairs and training.metric != "loss" else "average"
     if any(
         event["event"] == last and event["step"] >= step
-        for event in Journal(folder / JOURNAL_FILE).read()
+        for event in read_events(folder / JOURNAL_FILE)
     ):
         return None
     if training.average != "none" and (
@@ -202,7 +202,7 @@ def average_kept(folder: Path, config: Config, kept: PointerName, device: torch.
     is_best = checkpoints.add_average(
         step, partial(save_weights, model), result.rank(config.training.metric)
     )
-    Journal(folder / JOURNAL_FILE).write("average", step, members=steps, **result.figures)
+    write_event(folder / JOURNAL_FILE, "average", step, members=steps, **result.figures)
     choice = choose_checkpoint(folder, config, device)
     verdict = (
         "the best checkpoint, used from now on"
@@ -263,7 +263,8 @@ def choose_checkpoint(folder: Path, config: Config, device: torch.device) -> str
     best = max(scores, key=lambda name: sign * scores[name])
     checkpoints.prefer(best)
     seconds = time.monotonic() - start_time
-    Journal(folder / JOURNAL_FILE).write(
+    write_event(
+        folder / JOURNAL_FILE,
         "choice",
         max(map(step_of, names)),
         metric=training.metric,

@@ -14,7 +14,7 @@ import nmt as package
 from nmt.data.corpus import read_sentences
 from nmt.evaluation.scores import METRICS
 from nmt.files import read_json, write_json
-from nmt.run.journal import Journal
+from nmt.run.journal import read_events
 from tests.conftest import Result, Run
 from tests.toy import write
 
@@ -44,7 +44,7 @@ def test_all_metrics_by_default_each_with_signature_and_interval(nmt: Run, run: 
 
 
 def test_the_loss_is_that_of_validation(nmt: Run, run: Path) -> None:
-    journal = Journal(run / "journal.jsonl").read()
+    journal = read_events(run / "journal.jsonl")
     validated = next(line["loss"] for line in journal if line["event"] == "validation")
     assert read(nmt("evaluate", run, "--split", "dev", "--json"))["loss"] == pytest.approx(
         validated, rel=1e-5
@@ -52,7 +52,7 @@ def test_the_loss_is_that_of_validation(nmt: Run, run: Path) -> None:
 
 
 def history(run: Path) -> list[dict[str, Any]]:
-    return Journal(run / "evaluation" / "history.jsonl").read()
+    return read_events(run / "evaluation" / "history.jsonl")
 
 
 def test_the_kept_results_have_their_provenance(nmt: Run, run: Path, folder: Path) -> None:

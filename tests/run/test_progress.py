@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from nmt.config.schema import TrainingConfig
 from nmt.errors import TrainingError
-from nmt.run.journal import Journal
+from nmt.run.journal import read_events, rewind, write_event
 from nmt.run.progress import Interval, Outcome, Progress, Rank, Update
 
 
@@ -157,16 +157,16 @@ def test_a_validation_because_the_training_ends_is_not_judged() -> None:
 
 
 def test_rewinding_deletes_later_events_and_a_cut_off_line_is_skipped(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "journal.jsonl")
+    journal = tmp_path / "journal.jsonl"
     for step in (1, 2, 3):
-        journal.write("train", step, loss=1 / step)
-    with journal.path.open("a", encoding="utf-8") as file:
+        write_event(journal, "train", step, loss=1 / step)
+    with journal.open("a", encoding="utf-8") as file:
         file.write('\0\0\0\n[]\n{"event": "tra')  # what a power cut may leave
-    assert [line["step"] for line in journal.read()] == [1, 2, 3]
-    journal.write("train", 4, loss=1.0)
-    assert [line["step"] for line in journal.read()] == [1, 2, 3, 4]
-    journal.rewind(2)
-    assert [json.loads(line)["step"] for line in journal.path.read_text().splitlines()] == [1, 2]
+    assert [line["step"] for line in read_events(journal)] == [1, 2, 3]
+    write_event(journal, "train", 4, loss=1.0)
+    assert [line["step"] for line in read_events(journal)] == [1, 2, 3, 4]
+    rewind(journal, 2)
+    assert [json.loads(line)["step"] for line in journal.read_text().splitlines()] == [1, 2]
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs the names of open files")
@@ -179,5 +179,5 @@ def test_an_event_is_on_disk_before_the_next_checkpoint(
         "fsync",
         lambda descriptor: synchronized.append(Path(f"/proc/self/fd/{descriptor}").resolve()),
     )
-    Journal(tmp_path / "journal.jsonl").write("train", 1, loss=2.0)
+    write_event(tmp_path / "journal.jsonl", "train", 1, loss=2.0)
     assert synchronized == [tmp_path / "journal.jsonl", tmp_path]

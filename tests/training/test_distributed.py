@@ -22,7 +22,7 @@ from nmt import cli
 from nmt.commands import prepare
 from nmt.config.yaml_text import dump
 from nmt.errors import TrainingError
-from nmt.run.journal import Journal
+from nmt.run.journal import read_events
 from nmt.training.distributed import init_distributed
 from tests import toy
 from tests.conftest import Run
@@ -129,7 +129,7 @@ def test_two_processes_of_torchrun_with_half_the_batch_equal_one_process(
     assert "in 2 processes" in done.stderr
     assert "arning" not in done.stderr
     assert_close(folder, "one", "two")
-    journals = (Journal(folder / run / "journal.jsonl").read() for run in ("one", "two"))
+    journals = (read_events(folder / run / "journal.jsonl") for run in ("one", "two"))
     for alone, together in zip(*journals, strict=True):
         assert (alone["event"], alone["step"]) == (together["event"], together["step"])
         if alone["event"] not in ("lexicon", "choice"):

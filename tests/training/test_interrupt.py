@@ -15,6 +15,8 @@ import pytest
 from nmt.commands import train
 from nmt.commands.train import stop_on_signal
 from nmt.config.load import load_config
+from nmt.run.checkpoint import read_progress
+from nmt.run.folder import find_checkpoint
 from tests import toy
 
 
@@ -68,12 +70,10 @@ def test_training_works_in_a_thread_and_without_a_terminal(
     """Python refuses signal handlers in a thread; messages cannot be written."""
     sets = [f"training={json.dumps(toy.ONE_UPDATE)}"]
     config = load_config(folder / "run" / "config.yaml", sets)
-    reasons: list[str | None] = []
-    thread = threading.Thread(
-        target=lambda: reasons.append(train.run(config, tmp_path / "run", device="cpu").finished)
-    )
+    run = tmp_path / "run"
+    thread = threading.Thread(target=train.run, args=(config, run), kwargs={"device": "cpu"})
     monkeypatch.setattr(sys, "stderr", ClosedTerminal())
     thread.start()
     thread.join()
     monkeypatch.undo()
-    assert reasons == ["training.max_steps=1 is reached"]
+    assert read_progress(find_checkpoint(run)).finished == "training.max_steps=1 is reached"

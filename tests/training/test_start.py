@@ -17,7 +17,7 @@ from nmt.config.schema import Config
 from nmt.data import batches as data_batches
 from nmt.files import read_json
 from nmt.run.folder import find_checkpoint, load_vocabularies
-from nmt.run.journal import Journal
+from nmt.run.journal import read_events
 from nmt.run.weights import load_model
 from nmt.text.vocabulary import UNK
 from nmt.training import lexicon
@@ -74,7 +74,7 @@ def test_fine_tuning_starts_with_the_weights_and_vocabularies_of_a_run(
     assert f"starts from {parent}, step-00000001" in result.err
     assert "(100.0 %)" in result.err
     assert f" source tokens, with those of {parent} as prior" in result.err
-    start, _, score, *_ = Journal(tmp_path / "tuned" / "journal.jsonl").read()
+    start, _, score, *_ = read_events(tmp_path / "tuned" / "journal.jsonl")
     assert (score["event"], score["step"]) == ("validation", 0)
     assert (start["event"], start["step"], start["new"]) == ("start", 0, [])
     assert start["reused"] == start["parameters"] > 0
@@ -122,7 +122,7 @@ def test_the_start_is_validated_and_stays_the_best_one(
 
 
 def validations(run: Path) -> list[dict[str, Any]]:
-    events = Journal(run / "journal.jsonl").read()
+    events = read_events(run / "journal.jsonl")
     return [event for event in events if event["event"] == "validation"]
 
 
@@ -226,7 +226,7 @@ def test_new_tokens_start_from_what_they_are_made_of(
     assert result.status == 0, result.err
     n_new = 3 if joint else 2
     assert f"; {n_new} source and {n_new} target tokens are new\n" in result.err
-    start = Journal(tmp_path / "tuned" / "journal.jsonl").read()[0]
+    start = read_events(tmp_path / "tuned" / "journal.jsonl")[0]
     assert (start["new_tokens"], start["new"]) == ({"src": n_new, "tgt": n_new}, [])
     before, after = (
         load_model(each, find_checkpoint(each)).state_dict() for each in (run, tmp_path / "tuned")

@@ -10,7 +10,7 @@ import torch
 from nmt.config.load import load_config
 from nmt.files import read_json
 from nmt.run.folder import load_run_config, load_vocabularies
-from nmt.run.journal import Journal
+from nmt.run.journal import read_events
 from nmt.run.weights import build_model
 from nmt.training.validation import Validator, choose, choose_checkpoint
 from tests import toy
@@ -54,7 +54,7 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_checkpoint_with_the_best_translations_of_the_dev_set_is_used(
     nmt: Run, chosen: Path
 ) -> None:
-    event = Journal(chosen / "journal.jsonl").read()[-1]
+    event = read_events(chosen / "journal.jsonl")[-1]
     best = read_json(chosen / "checkpoints" / "best.json")
     assert (event["step"], event["pairs"], event["beam"], event["metric"]) == (48, 20, 5, "bleu")
     assert event["scores"].keys() == {path.name for path in (chosen / "checkpoints").glob("step-*")}
@@ -77,7 +77,7 @@ def test_the_choice_is_printed_and_made_once(chosen: Path, tmp_path: Path) -> No
     assert line is not None
     assert line.startswith("chosen by BLEU of 20 dev pairs with beam 5: step-000000")
     assert (run / "checkpoints" / "best.json").read_bytes() == best
-    assert len(Journal(path).read()) == len(Journal(chosen / "journal.jsonl").read())
+    assert len(read_events(path)) == len(read_events(chosen / "journal.jsonl"))
 
 
 @pytest.mark.parametrize("key", ["metric=loss", "final_pairs=0", "one checkpoint"])

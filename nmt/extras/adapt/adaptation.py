@@ -65,7 +65,7 @@ from nmt.run.folder import (
     open_checkpoints,
 )
 from nmt.run.graphs import make_graphs
-from nmt.run.journal import Journal
+from nmt.run.journal import read_events, write_event
 from nmt.run.progress import Rank
 from nmt.run.weights import build_model, load_model, save_weights
 from nmt.training.calibrate import MAX_AFTER_TRAINING, calibrate
@@ -138,7 +138,7 @@ def adapt(
         NmtError: the run or the pairs cannot be used.
     """
     run = find_run(run)
-    is_adapted = any(event["event"] == EVENT for event in Journal(run / JOURNAL_FILE).read())
+    is_adapted = any(event["event"] == EVENT for event in read_events(run / JOURNAL_FILE))
     base = next(ancestors(run)) if is_adapted else run
     if base != run and not quiet:
         text = f"{run} is adapted from {base}; this starts there too, with these pairs alone"
@@ -436,7 +436,7 @@ def _write_run(
         open_checkpoints(folder, config).add_average(step, partial(save_weights, model), rank)
         for name in (JOURNAL_FILE, CURVES_FILE, PROVENANCE_FILE):
             shutil.copyfile(work.unfinished / name, folder / name)
-        Journal(folder / JOURNAL_FILE).write(EVENT, step, base=str(work.base), **facts)
+        write_event(folder / JOURNAL_FILE, EVENT, step, base=str(work.base), **facts)
         precision = config.decoding.cpu_precision
         make_graphs(folder, find_checkpoint(folder), precision)
         try:

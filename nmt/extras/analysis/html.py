@@ -24,7 +24,7 @@ from nmt.files import explain_write_errors, write_text
 from nmt.report import curves
 from nmt.report.table import Table
 from nmt.run.folder import CURVES_FILE, JOURNAL_FILE, load_run_config
-from nmt.run.journal import Journal
+from nmt.run.journal import read_events
 from nmt.text.tokenizers import JOINER
 
 # In a notebook, in pixels; the page scrolls where they are too small.
@@ -70,7 +70,7 @@ def _training_section(run: Path) -> list[tuple[str, str]]:
     with TemporaryDirectory() as folder:
         path = Path(folder) / CURVES_FILE
         curves.draw(
-            Journal(run / JOURNAL_FILE).read(),
+            read_events(run / JOURNAL_FILE),
             path,
             title=run.name,
             metric=load_run_config(run).training.metric,

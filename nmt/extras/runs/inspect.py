@@ -42,7 +42,7 @@ from nmt.run.folder import (
     lock_file,
     open_checkpoints,
 )
-from nmt.run.journal import Journal
+from nmt.run.journal import read_events
 from nmt.run.load import unpacked
 from nmt.run.progress import Progress
 from nmt.run.provenance import read_training
@@ -260,7 +260,7 @@ def _origins(manifest: Mapping[str, Any]) -> dict[str, int]:
 def _read_events(path: Path) -> list[dict[str, Any]]:
     """The events of a journal without those that someone has damaged; a warning counts these."""
     events, n_damaged = [], 0
-    for event in Journal(path).read():
+    for event in read_events(path):
         try:
             if event["event"] in ("train", "validation", "average", "evaluation"):
                 ShownEvent.model_validate(event)

@@ -59,7 +59,7 @@ from nmt.run.folder import (
     RUNS_FOLDER,
     load_run_config,
 )
-from nmt.run.journal import Journal
+from nmt.run.journal import read_events
 from nmt.run.load import build_translator, opened
 
 WEIGHTS = (MODEL_FILE, *GRAPH_FILES)
@@ -235,7 +235,7 @@ def _stage(
     if (history := folder / EVALUATION_FOLDER / HISTORY_FILE).exists():
         lines = (
             json.dumps(_without_folders(event), ensure_ascii=False)
-            for event in Journal(history).read()
+            for event in read_events(history)
         )
         write_text(history, "".join(f"{line}\n" for line in lines))
     digests = {

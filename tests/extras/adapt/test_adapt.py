@@ -27,7 +27,7 @@ from nmt.extras.adapt.choice import (
 )
 from nmt.extras.init import proposal
 from nmt.run.folder import JOURNAL_FILE, find_checkpoint, load_run_config, lock_run
-from nmt.run.journal import Journal
+from nmt.run.journal import read_events
 from nmt.run.weights import load_model
 from nmt.training import loop
 from tests import toy
@@ -88,7 +88,7 @@ def test_adapt(nmt: Run, folder: Path, work: Path) -> None:
     result = nmt("translate", "--run", "runs/mine", "A dog sees a tree.")
     assert (result.status, "graphs" in result.err) == (0, False)
     assert nmt("evaluate", "runs/mine").status == 0
-    *_, event = Journal(Path("runs/mine") / JOURNAL_FILE).read()
+    *_, event = read_events(Path("runs/mine") / JOURNAL_FILE)
     assert (event["event"], event["base"], event["share"]) == ("adaptation", "run", 1.0)
     assert "share: 0.8" in Path("runs/mine/config.yaml").read_text()
     assert Path("runs/mine/adaptation.png").exists()

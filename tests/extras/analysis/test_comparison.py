@@ -120,7 +120,7 @@ def test_a_clear_difference_is_seen_and_has_a_side() -> None:
         section = compared(theirs, ours, references)
         for one in section.values["comparison"]["differences"]:
             assert max(one["p_randomisation"], one["p_bootstrap"]) < 0.05
-            less_is_better = METRICS[one["metric"]].less_is_better
+            less_is_better = bool(METRICS[one["metric"]].trait("less_is_better"))
             assert (one["difference"] < 0) is (is_worse is not less_is_better)
         assert bool(section.failures) is is_worse
 

@@ -23,7 +23,7 @@ from nmt.extras.augment.pairs import write_shard
 from nmt.extras.neighbors.model import load_pairs
 from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import find_checkpoint
-from nmt.run.journal import Journal
+from nmt.run.journal import read_events
 from nmt.run.leaks import HeldOut, PreparedData
 from tests import toy
 from tests.conftest import Run
@@ -321,7 +321,7 @@ def test_a_student_learns_the_soft_targets_of_its_teachers(
     student, teacher = (
         [
             event["loss"]
-            for event in Journal(run / "journal.jsonl").read()
+            for event in read_events(run / "journal.jsonl")
             if event["event"] == "validation"
         ][-1]
         for run in (tmp_path / "student", setting.forward)

@@ -6,7 +6,7 @@ import pytest
 
 from nmt.files import read_json, write_json
 from nmt.run.folder import lock_run
-from nmt.run.journal import Journal
+from nmt.run.journal import read_events
 from tests.conftest import Run
 
 
@@ -14,7 +14,7 @@ def test_a_run_is_averaged_afterwards(nmt: Run, short: Path) -> None:
     result = nmt("runs", "average", short, "--kept", "last")
     assert result.status == 0
     assert result.out.startswith("average of steps 2, 4, 6  dev loss ")
-    event = Journal(short / "journal.jsonl").read()[-1]
+    event = read_events(short / "journal.jsonl")[-1]
     assert (event["event"], event["step"], event["members"]) == ("average", 6, [2, 4, 6])
     # In so short a training the last is by far the best.
     assert result.out.rstrip().endswith(": not better than the best checkpoint, which stays in use")
@@ -42,10 +42,10 @@ def test_training_average_averages_at_the_end(nmt: Run, made: Path, tmp_path: Pa
     result = nmt(*train, "training.average=best")
     assert result.status == 0
     assert "average of steps 4, 6  dev loss " in result.err
-    assert Journal(run / "journal.jsonl").read()[-1]["members"] == [4, 6]
+    assert read_events(run / "journal.jsonl")[-1]["members"] == [4, 6]
     more = ("--resume", "--set", "training.max_steps=8")
     assert nmt(*train, "training.average=best", *more).status == 0
-    assert Journal(run / "journal.jsonl").read()[-1]["members"] == [6, 8]
+    assert read_events(run / "journal.jsonl")[-1]["members"] == [6, 8]
 
 
 def test_the_same_training_again_has_equal_weights(nmt: Run, made: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmt.files import CHECKSUMS_FILE, sha256_of
-from nmt.run.journal import Journal
+from nmt.run.journal import read_events
 from tests.conftest import Run
 
 BEST = "step-00000006"
@@ -87,7 +87,7 @@ def test_a_run_with_graphs_alone(nmt: Run, short: Path) -> None:
     assert not_ok(nmt, short) == []
     assert " parameters, made with" not in nmt.prints("runs", "show", short, "--card")
     assert nmt("evaluate", short, "--metric", "BLEU").status == 0
-    (evaluation,) = Journal(short / "evaluation" / "history.jsonl").read()
+    (evaluation,) = read_events(short / "evaluation" / "history.jsonl")
     assert evaluation["provenance"]["model"]["sha256"] == digest
 
 

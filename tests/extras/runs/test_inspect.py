@@ -15,7 +15,7 @@ from filelock import FileLock
 from nmt.extras.runs.card import model_card
 from nmt.extras.runs.inspect import evaluations_of
 from nmt.files import CHECKSUMS_FILE, read_json, write_json
-from nmt.run.journal import Journal
+from nmt.run.journal import write_event
 from tests.conftest import Run, in_one_process
 
 FACTS: dict[str, Any] = {
@@ -144,7 +144,7 @@ def test_what_someone_has_damaged_is_left_out_with_a_line(
     nmt: Run, run: Path, name: str, key: str, value: object
 ) -> None:
     (run / "evaluation").mkdir()
-    Journal(run / "evaluation" / "history.jsonl").write("evaluation", 60, scores=[], split="test")
+    write_event(run / "evaluation" / "history.jsonl", "evaluation", 60, scores=[], split="test")
     text = (run / name).read_text(encoding="utf-8")
     events = (
         json.loads(text) if name == "provenance.json" else [*map(json.loads, text.splitlines())]
