@@ -114,7 +114,14 @@ def run_pipeline(job: Job) -> dict[str, Any]:
     token_counts, vocabulary = _encode(job, splits, given_vocabularies)
     signatures, ceiling = _tokenizer_ceiling(job, splits["dev"])
     shutil.rmtree(job.scratch)
-    counts = _counts(total, held_out.values(), is_kept)
+    repaired = sum((source.tally.repaired for source in held_out.values()), total.repaired)
+    counts = {
+        "read": total.read,
+        "kept": int(np.count_nonzero(is_kept)),
+        "dropped": {reason: total.dropped[reason] for reason in DROP_REASONS},
+        "repaired": {repair: repaired[repair] for repair in REPAIRS},
+        "unreadable_lines": total.lines,
+    }
     if config.data.sources is not None:
         counts["sources"] = _count_by_source(sources, splits, is_kept)
     return {
@@ -128,17 +135,6 @@ def run_pipeline(job: Job) -> dict[str, Any]:
         "vocabulary": vocabulary,
         "tokenizers": signatures,
         "ceiling": ceiling,
-    }
-
-
-def _counts(total: Tally, held_out: Iterable[Source], is_kept: Mask) -> dict[str, Any]:
-    repaired = sum((source.tally.repaired for source in held_out), total.repaired)
-    return {
-        "read": total.read,
-        "kept": int(np.count_nonzero(is_kept)),
-        "dropped": {reason: total.dropped[reason] for reason in DROP_REASONS},
-        "repaired": {repair: repaired[repair] for repair in REPAIRS},
-        "unreadable_lines": total.lines,
     }
 
 

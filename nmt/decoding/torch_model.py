@@ -18,7 +18,7 @@ from nmt.errors import NonFiniteError, pass_on_lack_of_memory
 from nmt.model.graphs import make_graphs
 from nmt.model.int8 import check_graph, to_int8
 from nmt.model.lexical_bias import Translations
-from nmt.model.seq2seq import Seq2Seq
+from nmt.model.seq2seq import Seq2Seq, rows_of
 from nmt.text.vocabulary import SOS, UNK
 
 TOLERANCE = 1e-3  # nats, between log-probabilities of torch and of onnxruntime
@@ -33,7 +33,7 @@ class OnDevice:
 
     def select(self, rows: NDArray[np.int64]) -> "OnDevice":
         """The rows, in that order."""
-        return OnDevice(self.part.select(send(torch.from_numpy(rows), self.device)), self.device)
+        return OnDevice(rows_of(self.part, send(torch.from_numpy(rows), self.device)), self.device)
 
     @property
     def values(self) -> NDArray[np.float32]:

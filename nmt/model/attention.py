@@ -156,12 +156,6 @@ class Memory:
     summary: Summary
     translations: Translations | None = None
 
-    def select(self, rows: Tensor) -> "Memory":
-        """The memory of the sentences `rows` [B'], in that order."""
-        values, keys, mask = (part[rows] for part in (self.values, self.keys, self.mask))
-        translations = None if self.translations is None else self.translations.select(rows)
-        return Memory(values, keys, mask, self.summary.select(rows), translations)
-
 
 @dataclass(frozen=True)
 class AttentionState:
@@ -176,10 +170,6 @@ class AttentionState:
     position: int = 0
     coverage: Tensor | None = None
     stride: int = 1
-
-    def select(self, rows: Tensor) -> "AttentionState":
-        """The state of the sentences `rows` [B'], in that order."""
-        return replace(self, coverage=None if self.coverage is None else self.coverage[rows])
 
 
 @dataclass(frozen=True)

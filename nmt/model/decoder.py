@@ -131,11 +131,6 @@ class DecoderState:
     attention: AttentionState
     fed: Tensor | None = None
 
-    def select(self, rows: Tensor) -> "DecoderState":
-        """The state of the rows [B'], in that order."""
-        fed = None if self.fed is None else self.fed[rows]
-        return DecoderState(self.recurrent.select(rows), self.attention.select(rows), fed)
-
 
 class Decoder(nn.Module, ABC):
     """The base class of all decoders.

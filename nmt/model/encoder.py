@@ -26,10 +26,6 @@ class Summary:
     vector: Tensor
     states: RecurrentState
 
-    def select(self, rows: Tensor) -> "Summary":
-        """The summaries of the sentences `rows` [B'], in that order."""
-        return Summary(self.vector[rows], self.states.select(rows))
-
 
 class Encoder(RecurrentStack):
     """Recurrent layers in one direction, or in both, concatenated (Bahdanau 2015, 3.2).

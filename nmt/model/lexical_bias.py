@@ -28,10 +28,6 @@ class Additions(NamedTuple):
     ids: Tensor
     values: Tensor
 
-    def select(self, rows: Tensor) -> "Additions":
-        """Those at the positions `rows` [N'], in that order."""
-        return Additions(self.ids[rows], self.values[rows])
-
 
 @dataclass(frozen=True)
 class Translations:
@@ -44,10 +40,6 @@ class Translations:
 
     ids: Tensor
     probabilities: Tensor
-
-    def select(self, rows: Tensor) -> "Translations":
-        """Those of the sentences `rows` [B'], in that order."""
-        return Translations(self.ids[rows], self.probabilities[rows])
 
 
 class LexicalBias(nn.Module):

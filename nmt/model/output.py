@@ -28,11 +28,6 @@ class Vectors(NamedTuple):
     values: Tensor
     additions: Additions | None = None
 
-    def select(self, rows: Tensor) -> "Vectors":
-        """Those at the positions `rows` [N'], in that order."""
-        additions = None if self.additions is None else self.additions.select(rows)
-        return Vectors(self.values[rows], additions)
-
 
 class Output(nn.Module, ABC):
     """From vectors to probabilities.

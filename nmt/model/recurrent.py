@@ -169,14 +169,6 @@ class RecurrentState:
         """[B, H], the hidden state of the highest layer."""
         return self.layers[-1][0]
 
-    def select(self, rows: Tensor) -> "RecurrentState":
-        """The state of the sentences `rows` [B'], in that order."""
-        return RecurrentState(
-            tuple(
-                (hidden[rows], None if cell is None else cell[rows]) for hidden, cell in self.layers
-            )
-        )
-
 
 class RecurrentStack(nn.Module):
     """Layers of one kind: the same weights run over a whole sequence in one call, or step by step.

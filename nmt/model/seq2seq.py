@@ -5,7 +5,8 @@ vocabulary, E embedding size, L layers, H_e encoder state size (both directions)
 size, R readout size, A attention size. Batch is dimension 0. Masks are True on real tokens.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -196,10 +197,10 @@ class Seq2Seq(nn.Module):
         rows, others = (
             send(part.nonzero().squeeze(1), tgt_in.device) for part in (forced, ~forced)
         )
-        decoded = self._unroll(tgt_in[rows], state.select(rows), memory.select(rows))
+        decoded = self._unroll(tgt_in[rows], rows_of(state, rows), rows_of(memory, rows))
         if len(others):
             mask = forcing_mask[~forced]
-            state, memory = state.select(others), memory.select(others)
+            state, memory = rows_of(state, others), rows_of(memory, others)
             sampled = self._sample(tgt_in[others], mask, state, memory)
             order = torch.cat([rows, others]).argsort()
             decoded = Decoded(
@@ -226,7 +227,7 @@ class Seq2Seq(nn.Module):
                 ids = tgt_in[:, position].clone()
                 with torch.no_grad():
                     last = self._for_output(outputs[-1], memory)
-                    ids[sampled] = self.output.best(*last.select(sampled))
+                    ids[sampled] = self.output.best(*rows_of(last, sampled))
             output = self.decoder.step(self.tgt_embedding(ids), state, memory)
             state = output.state
             outputs.append(replace(output, vector=self.dropout(output.vector)))
@@ -237,6 +238,20 @@ class Seq2Seq(nn.Module):
             torch.stack([output.vector for output in outputs], 1),
             torch.stack([output.attention for output in outputs], 1),
         )
+
+
+def rows_of(part: Any, rows: Tensor) -> Any:
+    """A memory, a state or vectors with the rows [B'] of all its tensors, in that order."""
+    if isinstance(part, Tensor):
+        return part[rows]
+    if isinstance(part, tuple):
+        values = [rows_of(each, rows) for each in part]
+        return type(part)(*values) if hasattr(part, "_fields") else tuple(values)
+    if part is None or isinstance(part, int):
+        return part
+    return replace(
+        part, **{each.name: rows_of(getattr(part, each.name), rows) for each in fields(part)}
+    )
 
 
 def parameters_by_part(model: nn.Module) -> tuple[dict[str, int], int]:

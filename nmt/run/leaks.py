@@ -1,6 +1,6 @@
 """Leaks between runs: one that teaches or helps another must not know its dev and test sets."""
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,35 +22,29 @@ from nmt.run.load import opened
 from nmt.text.tokenizers import SIDES, Tokenizer
 from nmt.text.vocabulary import Vocabulary
 
+HeldOut = Mapping[str, Set[str]]  # the keys of the sentences of dev and test, by side
 
-@dataclass(frozen=True)
-class HeldOut:
-    """The keys of the sentences of dev and test, by side."""
 
-    src: Set[str]
-    tgt: Set[str]
+def load_held_out(folder: Path) -> HeldOut:
+    """Raises: DataError if dev or test of the prepared folder is missing or damaged."""
+    return {
+        side: {
+            sentence_key(text)
+            for split in ("dev", "test")
+            for text in read_sentences(folder, split, side)
+        }
+        - {""}
+        for side in SIDES
+    }
 
-    @classmethod
-    def load(cls, folder: Path) -> "HeldOut":
-        """Raises: DataError if dev or test of the prepared folder is missing or damaged."""
-        src, tgt = (
-            {
-                sentence_key(text)
-                for split in ("dev", "test")
-                for text in read_sentences(folder, split, side)
-            }
-            for side in SIDES
-        )
-        return cls(src - {""}, tgt - {""})
 
-    def shared_with(self, pairs: Iterable[Pair]) -> "HeldOut":
-        """The keys that are also keys of `pairs`."""
-        src: set[str] = set()
-        tgt: set[str] = set()
-        for pair in pairs:
-            src.add(sentence_key(pair[0]))
-            tgt.add(sentence_key(pair[1]))
-        return HeldOut(self.src & src, self.tgt & tgt)
+def shared_with(held_out: HeldOut, pairs: Iterable[Pair]) -> HeldOut:
+    """The keys that are also keys of `pairs`."""
+    found: dict[str, set[str]] = {"src": set(), "tgt": set()}
+    for pair in pairs:
+        for side, text in zip(SIDES, pair, strict=True):
+            found[side].add(sentence_key(text))
+    return {side: held_out[side] & found[side] for side in SIDES}
 
 
 @dataclass(frozen=True)
@@ -80,7 +74,7 @@ class PreparedData:
             load_tokenizers(folder, config),
             load_vocabularies(folder),
             Corpus.load(folder, "train"),
-            HeldOut.load(folder),
+            load_held_out(folder),
         )
 
     def pairs(self) -> Iterator[Pair]:
@@ -135,7 +129,7 @@ def check_rankers(runs: Iterable[Path], prepared: Path) -> None:
     """Raises: DataError if a run that ranks translations knows sentences of dev or test."""
     for path in runs:
         data = PreparedData.load(prepared)
-        known = data.held_out.shared_with(data.pairs())
+        known = shared_with(data.held_out, data.pairs())
         with opened(path) as (run, _):
             check_teacher(run, data, data.config.data.opposite_direction, known)
 
@@ -156,8 +150,7 @@ def _count_leaked(run: Path, data: PreparedData, known: HeldOut) -> int:
         ) from None
     held_out = data.held_out
     if config.data.direction == data.config.data.opposite_direction:
-        known, held_out = HeldOut(known.tgt, known.src), HeldOut(held_out.tgt, held_out.src)
-    shared = held_out.shared_with(
-        restore_pairs(corpus, load_tokenizers(run, config), load_vocabularies(run))
-    )
-    return len(shared.src - known.src) + len(shared.tgt - known.tgt)
+        known, held_out = ({"src": keys["tgt"], "tgt": keys["src"]} for keys in (known, held_out))
+    pairs = restore_pairs(corpus, load_tokenizers(run, config), load_vocabularies(run))
+    shared = shared_with(held_out, pairs)
+    return sum(len(shared[side] - known[side]) for side in SIDES)

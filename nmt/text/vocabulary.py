@@ -100,15 +100,6 @@ class Vocabulary:
     def __iter__(self) -> Iterator[str]:
         return iter(self._tokens)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Vocabulary) and (self._tokens, self.counts) == (
-            other._tokens,
-            other.counts,
-        )
-
-    def __hash__(self) -> int:
-        return hash(self._tokens)
-
     @property
     def tag_ids(self) -> frozenset[int]:
         """The ids of the tags: no training text contains them."""

@@ -41,7 +41,7 @@ from nmt.extras.augment.pairs import (
 )
 from nmt.files import explain_write_errors, replacing_folder
 from nmt.lines import read_text_lines
-from nmt.run.leaks import HeldOut, PreparedData
+from nmt.run.leaks import HeldOut, PreparedData, shared_with
 from nmt.run.load import unchanged
 from nmt.run.weights import load_model
 
@@ -236,7 +236,7 @@ def run(options: AugmentOptions) -> dict[str, Any]:
     start_time = time.perf_counter()
     original = PreparedData.load(options.prepared)
     _check_folder(options, original)
-    known = original.held_out.shared_with(original.pairs())
+    known = shared_with(original.held_out, original.pairs())
     tasks = _plan_tasks(options, original, known)
     teachers = find_teachers(options.teacher or [], original, known)
     described = describe(teachers)
@@ -318,11 +318,18 @@ def _plan_tasks(options: AugmentOptions, original: PreparedData, known: HeldOut)
     held_out = original.held_out
     keep = options.translations or options.output.with_name(f"{options.output.name}-translations")
     sides = (
-        (data.direction, options.forward, held_out.src, options.src_text, FORWARD, SELF_TRAINING),
+        (
+            data.direction,
+            options.forward,
+            held_out["src"],
+            options.src_text,
+            FORWARD,
+            SELF_TRAINING,
+        ),
         (
             data.opposite_direction,
             options.backward,
-            held_out.tgt,
+            held_out["tgt"],
             options.tgt_text,
             BACKWARD,
             BACK_TRANSLATION,

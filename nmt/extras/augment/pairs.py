@@ -114,7 +114,7 @@ def drop_reason(
     reason = reading.drop_reason(*pair, config)
     if reason is not None:
         return reason
-    if sentence_key(pair[0]) in held_out.src or sentence_key(pair[1]) in held_out.tgt:
+    if sentence_key(pair[0]) in held_out["src"] or sentence_key(pair[1]) in held_out["tgt"]:
         return HELD_OUT
     key = fingerprint("\t".join(pair))
     if key in known:

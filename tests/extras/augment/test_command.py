@@ -24,7 +24,7 @@ from nmt.extras.neighbors.model import load_pairs
 from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import find_checkpoint
 from nmt.run.journal import read_events
-from nmt.run.leaks import HeldOut, PreparedData
+from nmt.run.leaks import PreparedData, shared_with
 from tests import toy
 from tests.conftest import Run
 from tests.toy import configure, contents, sentence_pairs, write_table
@@ -98,7 +98,7 @@ def test_synthetic_pairs_are_added_and_accounted_for(setting: Setting, tmp_path:
     assert pairs[: len(old_pairs)] == old_pairs
     new_pairs = pairs[len(old_pairs) :]
     assert len({*pairs}) == len({*old_pairs}) + len(new_pairs)
-    assert original.held_out.shared_with(new_pairs) == HeldOut(set(), set())
+    assert shared_with(original.held_out, new_pairs) == {"src": set(), "tgt": set()}
     parts = parts_of(manifest)
     assert [*parts] == ["original", "forward", "backward"]
     n_forward = parts["forward"]["pairs"]

@@ -26,7 +26,6 @@ from nmt.extras.augment.pairs import (
     write_shard,
 )
 from nmt.model.seq2seq import Seq2Seq
-from nmt.run.leaks import HeldOut
 from nmt.text.tokenizers import CharacterTokenizer
 from nmt.text.vocabulary import EOS, SOS, Vocabulary
 from tests.toy import sequences
@@ -61,7 +60,7 @@ def test_each_sentence_is_translated_once_and_the_others_are_counted() -> None:
 
 def test_pairs_are_dropped_for_a_reason() -> None:
     known = {fingerprint("A dog.\tEin Hund."): "copy of an original pair"}
-    more = known, HeldOut({"acat"}, {"einekatze"}), CLEANING
+    more = known, {"src": {"acat"}, "tgt": {"einekatze"}}, CLEANING
     reasons = {
         ("A dog.", "Ein Hund!"): None,
         ("A dog.", "Ein Hund."): "copy of an original pair",
