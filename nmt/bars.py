@@ -10,8 +10,7 @@ from tqdm import tqdm
 def in_notebook() -> bool:
     """Whether this process is the kernel of a notebook."""
     ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
-    return getattr(shell, "kernel", None) is not None
+    return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
 
 
 def is_watched() -> bool:

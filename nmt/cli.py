@@ -117,8 +117,12 @@ class Commands(typer.core.TyperGroup):
                 no_args_is_help=True,
                 rich_markup_mode=None,
             )
-        function = import_object(row.place)
-        info = CommandInfo(name=cmd_name, callback=function, help=row.sentence, cls=HelpfulCommand)
+        info = CommandInfo(
+            name=cmd_name,
+            callback=import_object(row.place),
+            help=row.sentence,
+            cls=HelpfulCommand,
+        )
         return typer.main.get_command_from_info(
             info, pretty_exceptions_short=False, rich_markup_mode=None
         )

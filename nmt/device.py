@@ -71,6 +71,6 @@ def supports_mixed_precision(device: torch.device) -> bool:
     """
     if device.type == "cpu":
         # builds without oneDNN do not have its operators
-        has_mkldnn = torch.backends.mkldnn.is_available()
-        return has_mkldnn and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+        mkldnn = torch.backends.mkldnn
+        return mkldnn.is_available() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
     return device.type == "cuda"

@@ -5,7 +5,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 from zipfile import is_zipfile
@@ -411,8 +410,17 @@ def _score_outputs(
     usual, no_words = usual_metrics(language, text.references)
     metrics = [*dict.fromkeys([*(request.metrics or usual), *request.limited])]
     cases = (False, True) if request.lowercase else (False,)
-    measure = partial(score, bootstrap=N_RESAMPLES, language=language)
-    scores = [measure(outputs, text.references, metrics, lowercase=case) for case in cases]
+    scores = [
+        score(
+            outputs,
+            text.references,
+            metrics,
+            lowercase=case,
+            bootstrap=N_RESAMPLES,
+            language=language,
+        )
+        for case in cases
+    ]
     remarks = bleu_remarks(text.references, language, outputs) if "BLEU" in metrics else []
     if no_words and not (request.metrics and {*metrics} <= {*usual}):
         remarks.append(no_words)

@@ -181,8 +181,8 @@ class Corpus:
         """
         if self.rare_words is None:
             return self
-        draws = np.random.default_rng((*key, HIDDEN_KEY)).random(len(self))
-        return replace(self, is_hidden=draws < HIDDEN_SHARE)
+        random = np.random.default_rng((*key, HIDDEN_KEY))
+        return replace(self, is_hidden=random.random(len(self)) < HIDDEN_SHARE)
 
     def read(self, pairs: npt.NDArray[np.int64]) -> tuple[list[Ids], list[Ids]]:
         """The sources and targets of some pairs, given by their indices."""
@@ -306,8 +306,8 @@ def encode_pairs(
                 prefixes[side] + vocabularies[side].ids(tokens)
                 for tokens in tokenizers[side].split_all(texts)
             ]
-            lengths = np.array([len(sentence) for sentence in sentences], np.int32)
-            blocks[side].append((np.fromiter(chain.from_iterable(sentences), np.int32), lengths))
+            ids = np.fromiter(chain.from_iterable(sentences), np.int32)
+            blocks[side].append((ids, np.array([*map(len, sentences)], np.int32)))
     return Corpus(*map(Sequences.of_blocks, blocks))
 
 

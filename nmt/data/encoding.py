@@ -73,8 +73,11 @@ class TokenizedSide:
         """All tokens; the mean of a sentence; the longest sentence."""
         n_tokens = sum(int(lengths.sum()) for lengths in self.lengths)
         longest = max((int(lengths.max()) for lengths in self.lengths if len(lengths)), default=0)
-        mean = round(n_tokens / max(1, self.n_sentences), 2)
-        return {"tokens": n_tokens, "mean": mean, "longest": longest}
+        return {
+            "tokens": n_tokens,
+            "mean": round(n_tokens / max(1, self.n_sentences), 2),
+            "longest": longest,
+        }
 
 
 class TokenTable:

@@ -35,8 +35,8 @@ def cut_batches(
 
 def pad_with_eos(sentences: Sequence[SentenceIds]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Ids with <eos> appended and padded, [B, S], and their lengths [B]."""
-    lengths = np.array([len(ids) + 1 for ids in sentences], dtype=np.int64)
-    return pad([np.concatenate((ids, [EOS])) for ids in sentences]), lengths
+    rows = [np.concatenate((ids, [EOS])) for ids in sentences]
+    return pad(rows), np.array([*map(len, rows)], dtype=np.int64)
 
 
 def pad(rows: Sequence[NDArray[np.generic]]) -> NDArray[np.int64]:

@@ -358,8 +358,8 @@ class Source:
     @property
     def files(self) -> list[str]:
         """The names of the files that its pairs come from."""
-        part = range(self.part.start, self.part.stop)
-        return [name for start, name in self.pairs.files if start in part]
+        files = self.pairs.files
+        return [name for start, name in files if self.part.start <= start < self.part.stop]
 
 
 @dataclass(frozen=True)
@@ -438,9 +438,6 @@ def mixture(
         ]
     )
     fixed = np.array([share or 0.0 for share in shares])
-    parts: npt.NDArray[np.float64] = (
-        fixed + (1 - fixed.sum()) * weights / weights.sum()
-        if weights.any()
-        else fixed / fixed.sum()
-    )
-    return parts
+    if not weights.any():
+        return fixed / fixed.sum()  # type: ignore[no-any-return]
+    return fixed + (1 - fixed.sum()) * weights / weights.sum()  # type: ignore[no-any-return]

@@ -52,8 +52,10 @@ def find_dialect(path: Path, member: str | None, delimiters: Iterable[str]) -> D
     Raises:
         DataError: the file cannot be read.
     """
-    dialects = (_dialect(read_raw_lines(path, member), delimiter) for delimiter in delimiters)
-    return max(dialects, key=lambda dialect: dialect.share * (dialect.n_columns > 1))
+    return max(
+        (_dialect(read_raw_lines(path, member), delimiter) for delimiter in delimiters),
+        key=lambda dialect: dialect.share * (dialect.n_columns > 1),
+    )
 
 
 def read_rows(lines: Iterable[bytes], dialect: Dialect) -> Iterator[bytes]:
@@ -121,8 +123,8 @@ def _dialect(lines: Iterable[bytes], delimiter: str) -> Dialect:
         n_quoted = n_valid
     # A file of commas cannot do without marks.
     is_quoted = delimiter != "\t" or n_quoted > kinds.total() - n_quoted
-    columns = unmarked + (as_quoted if is_quoted else as_plain)
-    ((usual, count),) = columns.most_common(1) or [(0, 0)]
+    unmarked += as_quoted if is_quoted else as_plain
+    ((usual, count),) = unmarked.most_common(1) or [(0, 0)]
     return replace(quoted, is_quoted=is_quoted, n_columns=usual, share=count / max(1, n_rows))
 
 

@@ -171,8 +171,8 @@ class Direction:
                 expected += float(
                     links.sum(1) @ ((attraction * distance).sum(1) / attraction.sum(1))
                 )
-            step = TENSION_RATE * (expected - observed) / n_links
-            self.tension = min(max(self.tension + step, MIN_TENSION), MAX_TENSION)
+            tension = self.tension + TENSION_RATE * (expected - observed) / n_links
+            self.tension = min(max(tension, MIN_TENSION), MAX_TENSION)
 
 
 def _number_cells(

@@ -154,8 +154,8 @@ def length_penalty(length: LengthT, options: DecodingConfig) -> LengthT:
     """lp of `length` tokens. power: length ** alpha, with alpha = 1 the mean of the tokens; wu: ((5
     + length) / 6) ** alpha.
     """
-    penalty: LengthT = LENGTH_FORMULAS[options.length_formula](length) ** options.length_penalty
-    return penalty
+    formula = LENGTH_FORMULAS[options.length_formula]
+    return formula(length) ** options.length_penalty  # type: ignore[no-any-return]
 
 
 def coverage_penalty(attention_sums: NDArray[np.float64], options: DecodingConfig) -> float:

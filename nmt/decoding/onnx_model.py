@@ -5,8 +5,7 @@ nmt/model/graphs.py writes the graphs, and says which tensors they take and give
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +27,7 @@ CHECK = "check.onnx"  # beside graphs in 8 bits: it shows whether such products 
 CHUNK_ROWS = 128
 
 
-@dataclass(frozen=True)
-class Tensors:
+class Tensors(NamedTuple):
     """Tensors by their names in the graphs, of a memory or a state. `position` of a state is the
     number of steps so far, without rows.
     """
@@ -42,8 +40,7 @@ class Tensors:
         return Tensors({name: tensor[rows] if tensor.ndim else tensor for name, tensor in given})
 
 
-@dataclass(frozen=True)
-class Vectors:
+class Vectors(NamedTuple):
     """What the output layer reads for N hypotheses.
 
     Attributes:

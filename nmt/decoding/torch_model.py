@@ -2,8 +2,7 @@
 its graphs, for search without torch.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,8 +23,7 @@ from nmt.text.vocabulary import SOS, UNK
 TOLERANCE = 1e-3  # nats, between log-probabilities of torch and of onnxruntime
 
 
-@dataclass(frozen=True)
-class OnDevice:
+class OnDevice(NamedTuple):
     """A memory, a state or the vectors of a step, with rows that an array selects."""
 
     part: Any
@@ -60,7 +58,7 @@ class TorchModel(TranslationModel):
         memory = self.model.encode(send(src, device), src_lengths)
         if self.terms is not None:
             found = (send(torch.from_numpy(part), device) for part in self.terms.look_up(sources))
-            memory = replace(memory, translations=Translations(*found))
+            memory = memory._replace(translations=Translations(*found))
         return OnDevice(memory, device), OnDevice(self.model.start(memory), device)
 
     @torch.inference_mode()

@@ -178,8 +178,12 @@ class Translator:
         # By length: there is little padding.
         searched.sort(key=lambda i: len(sources[i]))
         costs = [width * max(len(sources[i]), MIN_LENGTH) for i in searched]
-        parts = cut_batches(costs, max_items=self.options.batch, max_padded=MAX_SEARCH_TOKENS)
-        batches = [searched[part] for part in parts]
+        batches = [
+            searched[part]
+            for part in cut_batches(
+                costs, max_items=self.options.batch, max_padded=MAX_SEARCH_TOKENS
+            )
+        ]
         for i, translations in run_batches(translate_batch, batches, advice, self.model.threads):
             results[i] = [
                 replace(each, src_cut=len(all_tokens[i]) > len(sources[i])) for each in translations

@@ -9,8 +9,8 @@ add a kind of attention: a class that overrides `weigh`, and its row in `ATTENTI
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
 from math import sqrt
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -137,8 +137,7 @@ def _add_and_squash(query: Tensor, keys: Tensor, v: nn.Linear) -> Tensor:
     return v(torch.tanh(query.unsqueeze(2) + keys.unsqueeze(1))).squeeze(-1)  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(NamedTuple):
     """The encoded source as the decoder uses it: made once per sentence, read at each step.
 
     Attributes:
@@ -157,8 +156,7 @@ class Memory:
     translations: Translations | None = None
 
 
-@dataclass(frozen=True)
-class AttentionState:
+class AttentionState(NamedTuple):
     """The state of attention between two steps.
 
     Attributes:
@@ -172,8 +170,7 @@ class AttentionState:
     stride: int = 1
 
 
-@dataclass(frozen=True)
-class Attended:
+class Attended(NamedTuple):
     """The result of attention for T steps.
 
     Attributes:
@@ -210,9 +207,9 @@ class Attention(nn.Module, ABC):
         Returns:
             context [B * K, H_e], weights [B * K, S].
         """
-        attended = self(_by_sentence(query, memory), memory, replace(state, stride=0))
+        attended = self(_by_sentence(query, memory), memory, state._replace(stride=0))
         context, weights = attended.context.flatten(0, 1), attended.weights.flatten(0, 1)
-        return Attended(context, weights, replace(state, position=state.position + 1))
+        return Attended(context, weights, state._replace(position=state.position + 1))
 
 
 class GlobalAttention(Attention):
@@ -363,8 +360,8 @@ class MultiHead(Attention):
 
     def _split(self, inputs: Tensor) -> Tensor:
         """[B, T, N * d] -> [B, N, T, d]."""
-        parts: Tensor = inputs.unflatten(-1, (self.heads, -1))
-        return parts.transpose(1, 2).contiguous()
+        parts = inputs.unflatten(-1, (self.heads, -1))
+        return parts.transpose(1, 2).contiguous()  # type: ignore[no-any-return]
 
 
 class NoAttention(Attention):

@@ -7,8 +7,7 @@ search. Both give the same vectors. To add one: a subclass of `Decoder` or `Read
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -82,8 +81,7 @@ class DeepReadout(Readout):
         self.context = nn.Linear(context_size, self.pieces * size, bias=False)
 
     def forward(self, state: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
-        total: Tensor = self.state(state) + self.embedded(embedded) + self.context(context)
-        return self.squash(total)
+        return self.squash(self.state(state) + self.embedded(embedded) + self.context(context))
 
     def squash(self, total: Tensor) -> Tensor:
         """[..., pieces * size] -> [..., size]."""
@@ -102,8 +100,7 @@ class MaxoutReadout(DeepReadout):
         return total.unflatten(-1, (-1, self.pieces)).amax(-1)  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True)
-class DecoderOutput:
+class DecoderOutput(NamedTuple):
     """The result of one step for N hypotheses.
 
     Attributes:
@@ -117,8 +114,7 @@ class DecoderOutput:
     state: "DecoderState"
 
 
-@dataclass(frozen=True)
-class DecoderState:
+class DecoderState(NamedTuple):
     """The decoder's state between two steps.
 
     Attributes:
@@ -204,7 +200,7 @@ class LuongDecoder(Decoder):
         if not self.input_feeding:
             return first
         n_rows = state.top.shape[0]  # `len` would be a constant of an exported graph
-        return replace(first, fed=state.top.new_zeros(n_rows, self.readout.output_size))
+        return first._replace(fed=state.top.new_zeros(n_rows, self.readout.output_size))
 
     def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> DecoderOutput:
         top, recurrent = self.recurrent.step(embedded, state.fed, state.recurrent)
@@ -302,8 +298,8 @@ class GnmtDecoder(Decoder):
         bottom, recurrent = self.recurrent.step(embedded, None, state.recurrent, layers=self.BOTTOM)
         attended = self.attention.step(bottom, memory, state.attention)
         top, recurrent = self.recurrent.step(bottom, None, recurrent, attended.context, self.ABOVE)
-        vector = self.readout(top, embedded, attended.context)
-        return DecoderOutput(vector, attended.weights, DecoderState(recurrent, attended.state))
+        state = DecoderState(recurrent, attended.state)
+        return DecoderOutput(self.readout(top, embedded, attended.context), attended.weights, state)
 
     def unroll(
         self, embedded: Tensor, state: DecoderState, memory: Memory

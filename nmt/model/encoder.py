@@ -4,7 +4,7 @@ To add a bridge: a subclass of `Bridge`, and its row in `BRIDGES`.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -14,8 +14,7 @@ from nmt.config.schema import EncoderConfig, ModelConfig
 from nmt.model.recurrent import LayerState, RecurrentStack, RecurrentState
 
 
-@dataclass(frozen=True)
-class Summary:
+class Summary(NamedTuple):
     """A whole sentence: for the bridge, and in place of attention where there is none.
 
     Attributes:

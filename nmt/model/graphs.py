@@ -89,11 +89,12 @@ def make_graphs(model: Seq2Seq) -> dict[str, bytes]:
         for_output["bias"] = from_step["bias"]
         for_output["bias_ids"] = torch.ones(for_output["bias"].shape, dtype=torch.long)
     for_encoder = {"src": src, "src_lengths": src_lengths}
-    files["encoder.onnx"] = _export(encoder, for_encoder, encoder.names)
-    files["step.onnx"] = _export(step, for_step, step.names)
     output = _OutputGraph(model.output)
-    files["output.onnx"] = _export(output, for_output, ["log_probs", "best_ids", "best"])
-    return files
+    return files | {
+        "encoder.onnx": _export(encoder, for_encoder, encoder.names),
+        "step.onnx": _export(step, for_step, step.names),
+        "output.onnx": _export(output, for_output, ["log_probs", "best_ids", "best"]),
+    }
 
 
 class _EncoderGraph(nn.Module):

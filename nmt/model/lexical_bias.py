@@ -3,7 +3,6 @@ probable (Arthur 2016).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -29,8 +28,7 @@ class Additions(NamedTuple):
     values: Tensor
 
 
-@dataclass(frozen=True)
-class Translations:
+class Translations(NamedTuple):
     """What the lexicon has for the words of B sentences; U translations.
 
     Attributes:

@@ -111,9 +111,8 @@ class Lexicon:
         begins = self.begins[src]
         begins[:, :1] = True
         begins[:, 1:] |= self.ends[src[:, :-1]]
-        n_tokens = src.shape[1]
         # The place of the first token of its word, for each token.
-        firsts = np.maximum.accumulate(np.where(begins, np.arange(n_tokens), 0), axis=1)
+        firsts = np.maximum.accumulate(np.where(begins, np.arange(src.shape[1]), 0), axis=1)
         lengths = self.lengths[src]
         starts = np.cumsum(lengths, axis=1) - lengths  # in characters
         places = starts - np.take_along_axis(starts, firsts, 1)

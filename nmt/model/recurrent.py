@@ -7,7 +7,7 @@ Shapes: I input size, H units of one direction, H_o = H or, for both directions,
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -154,8 +154,7 @@ def _concatenate_directions(state: Tensor) -> Tensor:
     return state.transpose(0, 1).flatten(1)  # [directions, B, H] -> [B, directions * H]
 
 
-@dataclass(frozen=True)
-class RecurrentState:
+class RecurrentState(NamedTuple):
     """The state of a stack of layers between two steps.
 
     Attributes:

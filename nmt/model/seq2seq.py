@@ -5,8 +5,7 @@ vocabulary, E embedding size, L layers, H_e encoder state size (both directions)
 size, R readout size, A attention size. Batch is dimension 0. Masks are True on real tokens.
 """
 
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -47,8 +46,7 @@ class Embedding(nn.Embedding):
         return self.dropout(super().forward(ids) * self.scale)  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True)
-class Decoded:
+class Decoded(NamedTuple):
     """The decoder's results for a batch.
 
     Attributes:
@@ -130,7 +128,7 @@ class Seq2Seq(nn.Module):
         )
         if self.lexical_bias is None:
             return memory
-        return replace(memory, translations=self.lexical_bias.look_up(src))
+        return memory._replace(translations=self.lexical_bias.look_up(src))
 
     def start(self, memory: Memory) -> DecoderState:
         """The state before the first step, one row per sentence."""
@@ -145,7 +143,7 @@ class Seq2Seq(nn.Module):
             state: one row per hypothesis. memory: one row per sentence.
         """
         output = self.decoder.step(self.tgt_embedding(ids), state, memory)
-        return replace(output, vector=self._for_output(output, memory))
+        return output._replace(vector=self._for_output(output, memory))
 
     def _for_output(self, step: DecoderOutput, memory: Memory) -> Vectors:
         """A decoder's vectors [B * K, R] of K hypotheses each, with the lexical bias."""
@@ -182,8 +180,10 @@ class Seq2Seq(nn.Module):
         decoded = self._decode(tgt_in, forcing_mask, self.start(memory), memory)
         if self.lexical_bias is None or memory.translations is None:
             return decoded
-        bias = self.lexical_bias(decoded.attention, memory.translations)
-        return replace(decoded, translations=memory.translations, lexical_bias=bias)
+        return decoded._replace(
+            translations=memory.translations,
+            lexical_bias=self.lexical_bias(decoded.attention, memory.translations),
+        )
 
     def _decode(
         self, tgt_in: Tensor, forcing_mask: Tensor | None, state: DecoderState, memory: Memory
@@ -230,7 +230,7 @@ class Seq2Seq(nn.Module):
                     ids[sampled] = self.output.best(*rows_of(last, sampled))
             output = self.decoder.step(self.tgt_embedding(ids), state, memory)
             state = output.state
-            outputs.append(replace(output, vector=self.dropout(output.vector)))
+            outputs.append(output._replace(vector=self.dropout(output.vector)))
         # The output layer was cast without gradients; autocast of torch before 2.11 would use that
         # cast again for the loss.
         torch.clear_autocast_cache()
@@ -244,14 +244,10 @@ def rows_of(part: Any, rows: Tensor) -> Any:
     """A memory, a state or vectors with the rows [B'] of all its tensors, in that order."""
     if isinstance(part, Tensor):
         return part[rows]
-    if isinstance(part, tuple):
-        values = [rows_of(each, rows) for each in part]
-        return type(part)(*values) if hasattr(part, "_fields") else tuple(values)
-    if part is None or isinstance(part, int):
+    if not isinstance(part, tuple):  # a number, or None
         return part
-    return replace(
-        part, **{each.name: rows_of(getattr(part, each.name), rows) for each in fields(part)}
-    )
+    parts = [rows_of(each, rows) for each in part]
+    return type(part)(*parts) if hasattr(part, "_fields") else tuple(parts)
 
 
 def parameters_by_part(model: nn.Module) -> tuple[dict[str, int], int]:

@@ -208,8 +208,8 @@ def load_run_config(folder: Path, overrides: Sequence[str] = ()) -> Config:
             )
     # A missing or damaged manifest is reported elsewhere; a newer nmt may make other checksums.
     with suppress(OSError, ValueError):
-        version = read_json(folder / MANIFEST, verify=False).get("format_version")
-        refuse_newer_format(folder, version, FORMAT_VERSION)
+        manifest = read_json(folder / MANIFEST, verify=False)
+        refuse_newer_format(folder, manifest.get("format_version"), FORMAT_VERSION)
     config = load_config(folder / CONFIG_FILE, overrides)
     warn_if_changed(folder / CONFIG_FILE)
     data, training = config.data, config.training

@@ -39,8 +39,9 @@ def load_graphs(run: Path, checkpoint: Path, precision: Precision) -> Translatio
     folder, has_weights = graphs_folder(checkpoint, precision), (checkpoint / MODEL_FILE).exists()
     summary = _read_summary(folder)
     if has_weights and summary.get("model") != weights_digest(checkpoint):
-        text = f"{checkpoint}: makes the graphs that translating needs"
-        warnings.warn(text, NmtWarning, stacklevel=2)
+        warnings.warn(
+            f"{checkpoint}: makes the graphs that translating needs", NmtWarning, stacklevel=2
+        )
         return make_graphs(run, checkpoint, precision)
     if not summary:
         raise CheckpointError(
@@ -74,16 +75,22 @@ def make_graphs(run: Path, checkpoint: Path, precision: Precision) -> Translatio
             for name, content in files.items():
                 (temporary / name).write_bytes(content)
             digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
-            summary = {"nmt": __version__, "model": digest, "sha256": digests}
-            write_json(temporary / SUMMARY, summary, indent=1)
+            write_json(
+                temporary / SUMMARY,
+                {"nmt": __version__, "model": digest, "sha256": digests},
+                indent=1,
+            )
     return _load_files(run, checkpoint, files)
 
 
 def _load_files(run: Path, checkpoint: Path, files: Mapping[str, bytes]) -> TranslationModel:
     """The model of these graphs, or that in float32 where 8-bit products are not exact."""
     if CHECK in files and not computes_exactly(files[CHECK]):
-        text = "computes in float32: on this processor, sums of 8-bit products overflow"
-        warnings.warn(text, NmtWarning, stacklevel=2)
+        warnings.warn(
+            "computes in float32: on this processor, sums of 8-bit products overflow",
+            NmtWarning,
+            stacklevel=2,
+        )
         return load_graphs(run, checkpoint, "float32")
     return OnnxModel(files)
 

@@ -12,7 +12,7 @@ from nmt.cores import may_have_gpu
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.model import TranslationModel
 from nmt.decoding.onnx_model import OnnxModel
-from nmt.decoding.translator import Ranker, Translator, check_n_best
+from nmt.decoding.translator import Translator, check_n_best
 from nmt.errors import CheckpointError, ConfigError
 from nmt.plugins import hooks
 from nmt.run.checkpoint import MODEL_FILE
@@ -156,7 +156,7 @@ def build_translator(
                 )
         for wrap in hooks("wrap", config):
             models = wrap(models, members, config)
-        rankers: list[Ranker | None] = [rank(config, device) for rank in hooks("rank", config)]
+        rankers = (rank(config, device) for rank in hooks("rank", config))
         return Translator(
             models[0] if len(models) == 1 else Ensemble(models),
             tokenizers=load_tokenizers(run, config),

@@ -78,8 +78,10 @@ def split_accelerator(text: str, words: Words | None = None) -> tuple[str, str]:
     found = _chosen(likely)
     if not found and words is not None and len(likely) == 1 and words.expect(likely[0], text):
         found = likely
-    rest = _without(text, found, is_whole=_HAS_CJK.search(text) is not None)
-    return rest, "".join(each.mark + each.key for each in found[:1])
+    return (
+        _without(text, found, is_whole=_HAS_CJK.search(text) is not None),
+        "".join(each.mark + each.key for each in found[:1]),
+    )
 
 
 def without_accelerators(src: str, tgt: str, words: Words | None = None) -> tuple[str, str]:

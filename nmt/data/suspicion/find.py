@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
@@ -176,8 +177,8 @@ class Judged:
 
         def are_other(is_asked: Mask) -> Mask:
             """[n, 2], of both sides of some pairs."""
-            pairs = [*self.read(is_asked)]
-            found = [_is_other(text, self._languages, detect) for pair in pairs for text in pair]
+            texts = chain.from_iterable(self.read(is_asked))
+            found = [_is_other(text, self._languages, detect) for text in texts]
             return np.array(found, np.bool_).reshape(-1, 2)
 
         every = max(1, len(is_found) // N_SAMPLED)

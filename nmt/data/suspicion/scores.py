@@ -122,8 +122,8 @@ class _Learned:
         links = np.maximum(self._links[cells[:, 1:, 1:]] - own[:, :, 1:], 0)
         totals = self._totals[given][:, np.newaxis] - own[:, :, 1:].sum(1, keepdims=True)
         p = (links + unigram[:, :, np.newaxis]) / (np.maximum(totals, 0) + 1)
-        tension = min(self._direction.tension, MAX_TENSION)
-        delta = self._direction.prior(cells, tension)[:, 1:] / (1 - P_EMPTY)
+        prior = self._direction.prior(cells, min(self._direction.tension, MAX_TENSION))
+        delta = prior[:, 1:] / (1 - P_EMPTY)
         factor = P_UNEXPLAINED + (1 - P_UNEXPLAINED) * (delta * p).sum(2) / unigram
         return np.log(factor), n_others > 0
 
@@ -139,7 +139,7 @@ def _worst_run(losses: Floats) -> Floats:
 
 def _renumber(side: Sequences) -> Sequences:
     """With numbers from 1 on that all occur."""
-    ids = np.concatenate([block for block, _ in side.blocks()])
+    ids, _ = side.block(0, len(side))
     numbers = np.unique(ids, return_inverse=True)[1] + 1
     return Sequences.of_blocks([(numbers.astype(np.int32), side.lengths)])
 
