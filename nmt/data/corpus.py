@@ -28,7 +28,7 @@ from nmt.errors import DataError, pass_on_lack_of_memory
 from nmt.files import check_content
 from nmt.lines import read_lines
 from nmt.text.tokenizers import Tokenizer
-from nmt.text.vocabulary import UNK, Vocabulary
+from nmt.text.vocabulary import SPECIALS, UNK, Vocabulary
 
 SPLITS = ("train", "dev", "test")
 SOFT_TARGETS = "train.soft-targets"
@@ -274,7 +274,8 @@ def restore_texts(
     sentences: Sequences, tokenizer: Tokenizer, vocabulary: Vocabulary
 ) -> Iterator[str]:
     """Encoded sentences as text, with <unk> for unknown words, and without tags."""
-    tags = vocabulary.tag_ids
+    # No training text contains them.
+    tags = {i for i in range(len(SPECIALS), len(vocabulary)) if not vocabulary.counts[i]}
     for i in range(len(sentences)):
         ids = (index for index in sentences[i].tolist() if index not in tags)
         yield tokenizer.join(vocabulary.tokens(ids))

@@ -262,17 +262,13 @@ class _StepLayer(RecurrentLayer):
         super().__init__()
         self.gates, self.has_cell_state = layer.gates, layer.has_cell_state
         self.hidden_size = layer.hidden_size
-        of_input, of_hidden, input_bias, hidden_bias = layer.weights[0]
+        assert isinstance(layer, nn.RNNBase)
+        of_input, of_hidden, input_bias, hidden_bias = layer.all_weights[0]
         if layer.gates == "rzn":
             self.input = _linear(of_input, input_bias)
             self.hidden = _linear(of_hidden, hidden_bias)
         else:
             self.both = _linear(torch.cat([of_input, of_hidden], 1), input_bias + hidden_bias)
-
-    def run(
-        self, inputs: Tensor, lengths: Tensor | None = None, state: LayerState | None = None
-    ) -> tuple[Tensor, LayerState]:
-        raise NotImplementedError
 
     def step(self, inputs: Tensor, state: LayerState) -> LayerState:
         before, cell_before = state
@@ -341,9 +337,6 @@ class _OnnxLayer(RecurrentLayer):
         )
         hidden, cell = (*(part.transpose(0, 1).flatten(1) for part in last), None)[:2]
         return outputs.permute(2, 0, 1, 3).flatten(2), (hidden, cell)
-
-    def step(self, inputs: Tensor, state: LayerState) -> LayerState:
-        raise NotImplementedError("layers of the encoder run over whole sequences")
 
 
 class _RecurrentOperator(torch.autograd.Function):

@@ -6,7 +6,6 @@ Both give the same states. To add a cell: a subclass of `RecurrentLayer`, and it
 Shapes: I input size, H units of one direction, H_o = H or, for both directions, 2 H; G gates.
 """
 
-from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import torch
@@ -22,17 +21,17 @@ LayerState = tuple[Tensor, Tensor | None]
 ALL_LAYERS = slice(None)
 
 
-class RecurrentLayer(nn.Module, ABC):
+class RecurrentLayer(nn.Module):
     """One layer, in one direction, or in both with their states concatenated.
 
     A subclass takes (input_size, hidden_size, bidirectional) and initializes its own weights. It
-    may return padded positions as zeros, and padding never changes anything else.
+    may return padded positions as zeros, and padding never changes anything else. A layer of a
+    graph has only one of the two methods.
     """
 
     has_cell_state = False  # whether there is a cell state beside the hidden state, as in an LSTM
     hidden_size: int
 
-    @abstractmethod
     def run(
         self, inputs: Tensor, lengths: Tensor | None = None, state: LayerState | None = None
     ) -> tuple[Tensor, LayerState]:
@@ -46,10 +45,11 @@ class RecurrentLayer(nn.Module, ABC):
         Returns:
             outputs [B, T, H_o], any numbers on padding, and the last state of each direction.
         """
+        raise NotImplementedError
 
-    @abstractmethod
     def step(self, inputs: Tensor, state: LayerState) -> LayerState:
         """The state after one step with inputs [B, I]; the output is its hidden state."""
+        raise NotImplementedError
 
 
 class FusedLayer(RecurrentLayer):
@@ -76,7 +76,7 @@ class FusedLayer(RecurrentLayer):
     ) -> tuple[Tensor, LayerState]:
         if inputs.is_cuda and torch.is_autocast_enabled("cuda"):
             # cuDNN would compute in float16, whatever the precision of autocast (AutocastRNN.cpp).
-            dtype = self.weights[0][0].dtype
+            dtype = next(self.parameters()).dtype
             if state is not None:
                 state = state[0].to(dtype), None if state[1] is None else state[1].to(dtype)
             with torch.autocast("cuda", enabled=False):
@@ -101,12 +101,6 @@ class FusedLayer(RecurrentLayer):
             None if cell is None else _concatenate_directions(cell),
         )
 
-    @property
-    def weights(self) -> list[list[nn.Parameter]]:
-        """Of each direction: input [G H, I], recurrent [G H, H], and their biases [G H]."""
-        assert isinstance(self, nn.RNNBase)
-        return self.all_weights
-
 
 class LSTM(FusedLayer, nn.LSTM):
     """Long short-term memory (Hochreiter & Schmidhuber 1997); forget gates start with bias 1."""
@@ -121,7 +115,7 @@ class LSTM(FusedLayer, nn.LSTM):
 
     def step(self, inputs: Tensor, state: LayerState) -> LayerState:
         assert state[1] is not None
-        return torch.lstm_cell(inputs, (state[0], state[1]), *self.weights[0])
+        return torch.lstm_cell(inputs, (state[0], state[1]), *self.all_weights[0])
 
 
 class GRU(FusedLayer, nn.GRU):
@@ -130,7 +124,7 @@ class GRU(FusedLayer, nn.GRU):
     gates = "rzn"
 
     def step(self, inputs: Tensor, state: LayerState) -> LayerState:
-        return torch.gru_cell(inputs, state[0], *self.weights[0]), None
+        return torch.gru_cell(inputs, state[0], *self.all_weights[0]), None
 
 
 class Elman(FusedLayer, nn.RNN):
@@ -139,7 +133,7 @@ class Elman(FusedLayer, nn.RNN):
     gates = "h"
 
     def step(self, inputs: Tensor, state: LayerState) -> LayerState:
-        return torch.rnn_tanh_cell(inputs, state[0], *self.weights[0]), None
+        return torch.rnn_tanh_cell(inputs, state[0], *self.all_weights[0]), None
 
 
 def _pack(inputs: Tensor, lengths: Tensor) -> PackedSequence:

@@ -100,11 +100,6 @@ class Vocabulary:
     def __iter__(self) -> Iterator[str]:
         return iter(self._tokens)
 
-    @property
-    def tag_ids(self) -> frozenset[int]:
-        """The ids of the tags: no training text contains them."""
-        return frozenset(i for i in range(len(SPECIALS), len(self)) if not self.counts[i])
-
     def ids(self, tokens: Iterable[str]) -> list[int]:
         """UNK for unknown tokens. A text token spelled "<pad>" is unknown too, never a special
         id.
