@@ -91,11 +91,6 @@ def differences(source: str, translation: str) -> list[Difference]:
     return [] if _misplaced_tags(source) else _misplaced_tags(translation)
 
 
-def keeps_items(source: str, translation: str) -> bool:
-    """Whether there are no `differences`."""
-    return not differences(source, translation)
-
-
 def has_wrong_number(source: str, translation: str) -> bool:
     """Whether the translation lacks a number, or has one that the source has not."""
     if not any(map(str.isdecimal, source + translation)):

@@ -36,9 +36,10 @@ def load_text_translator(
     run, checkpoint = members[0]
     with unchanged(members):
         translator = build_translator(members, device=device, overrides=overrides, n_best=n_best)
-        has_confidence = (run / CONFIDENCE_FILE).exists()
         confidence = (
-            load_confidence(run, checkpoint, translator.options) if has_confidence else None
+            load_confidence(run, checkpoint, translator.options)
+            if (run / CONFIDENCE_FILE).exists()
+            else None
         )
         memory = find_memory(translator, load_run_config(run))
     return TextTranslator(

@@ -7,11 +7,8 @@ it: all read this table.
 
 import re
 from dataclasses import dataclass
-from typing import Literal
 
-# How a text keeps an item: an `item` and a `number` cover a word, an `empty` one stands between two
-# words, and an `open` one is a tag.
-Kept = Literal["open", "empty", "item", "number"]
+from nmt.texts.marked import Kind
 
 
 @dataclass(frozen=True)
@@ -23,21 +20,22 @@ class ItemPattern:
         pattern: finds the items.
         is_compared: whether a comparison looks for it. What each pattern finds is compared by
             itself: a placeholder in an address counts in both.
-        kept: how a translator of texts keeps it; None leaves it to another row.
+        kept: how a translator of texts keeps it: an `item` and a `number` cover a word, an `empty`
+            one stands between two words, and an `open` one is a tag; None leaves it to another row.
     """
 
     kind: str
     pattern: re.Pattern[str]
     is_compared: bool
-    kept: Kept | None
+    kept: Kind | None
 
 
-def _kept(kind: str, kept: Kept, pattern: str) -> ItemPattern:
+def _kept(kind: str, kept: Kind, pattern: str) -> ItemPattern:
     """A row for what is kept; it is compared by other rows, or not at all."""
     return ItemPattern(kind, re.compile(pattern), is_compared=False, kept=kept)
 
 
-def _compared(kind: str, pattern: str, kept: Kept | None = "item") -> ItemPattern:
+def _compared(kind: str, pattern: str, kept: Kind | None = "item") -> ItemPattern:
     return ItemPattern(kind, re.compile(pattern), is_compared=True, kept=kept)
 
 

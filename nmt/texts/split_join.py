@@ -3,13 +3,13 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.decoding.translation import Replacement, Translation
+from nmt.decoding.translation import Translation
 from nmt.text.tokenizers import SPACE, Tokenizer
 from nmt.texts.marked import Marked
 from nmt.texts.sentences import split_sentences, writes_spaces
@@ -99,13 +99,14 @@ def join(
     """
     translations = [part.translation for part in parts]
     first, *others = (part.marked for part in parts)
-    between = [gap.outer() for gap in gaps]
-    marked = Marked.joined(
-        [first, *(each for pair in zip(between, others, strict=True) for each in pair)]
-    )
+    between = map(Marked.outer, gaps)
+    marked = Marked.joined([first, *chain.from_iterable(zip(between, others, strict=True))])
     is_complete = all(each.complete for each in translations)
     log_probs = _log_probs(translations, has_end=is_complete)
-    n_columns = 1 + sum(len(each.src_tokens) for each in translations)
+    heights = (min(len(each.tokens), len(each.token_log_probs)) for each in translations)
+    columns = [*accumulate((len(each.src_tokens) for each in translations), initial=0)]
+    # Where the attention of each begins in that of the text.
+    corners = [*zip(translations, accumulate(heights, initial=0), columns, strict=False)]
     is_read = any(each.model_input is not None for each in translations)
     whole = Translation(
         source=source,
@@ -115,10 +116,18 @@ def join(
         score=sum(each.score for each in translations),
         log_prob=sum(each.log_prob for each in translations),
         token_log_probs=log_probs,
-        attention=_attention(translations, len(log_probs), n_columns),
+        attention=_attention(corners, len(log_probs), columns[-1] + 1),
         complete=is_complete,
         src_cut=any(each.src_cut for each in translations),
-        replaced=_replaced(translations),
+        replaced=tuple(
+            replace(
+                each,
+                position=each.position + row,
+                src_position=None if each.src_position is None else each.src_position + column,
+            )
+            for translation, row, column in corners
+            for each in translation.replaced
+        ),
         model_input=" ".join(each.model_input or each.source for each in translations)
         if is_read
         else None,
@@ -144,19 +153,6 @@ def _log_probs(translations: Sequence[Translation], *, has_end: bool) -> tuple[f
     return (*log_probs, rest) if has_end else tuple(log_probs)
 
 
-def _replaced(translations: Sequence[Translation]) -> tuple[Replacement, ...]:
-    """The replacements, with their positions in the whole text."""
-    replaced = list[Replacement]()
-    row = column = 0
-    for translation in translations:
-        for each in translation.replaced:
-            source = None if each.src_position is None else each.src_position + column
-            replaced.append(replace(each, position=each.position + row, src_position=source))
-        row += min(len(translation.tokens), len(translation.token_log_probs))
-        column += len(translation.src_tokens)
-    return tuple(replaced)
-
-
 def _facts(translations: Sequence[Translation]) -> dict[str, Any]:
     """Those of each sentence, and the lowest confidence."""
     listed = [{"source": each.source, "text": each.text, **each.facts} for each in translations]
@@ -169,20 +165,18 @@ def _facts(translations: Sequence[Translation]) -> dict[str, Any]:
 
 
 def _attention(
-    translations: Sequence[Translation], n_rows: int, n_columns: int
+    corners: Sequence[tuple[Translation, int, int]], n_rows: int, n_columns: int
 ) -> NDArray[np.float32]:
-    """That of the sentences, block by block."""
+    """That of the sentences, block by block, each with the row and column where it begins."""
     if n_rows * n_columns > MAX_WEIGHTS:
         return np.zeros((0, 1), np.float32)
     attention = np.zeros((n_rows, n_columns), np.float32)
-    row = column = 0
-    for index, translation in enumerate(translations, 1):
-        is_last = index == len(translations)
+    for index, (translation, row, column) in enumerate(corners, 1):
+        is_last = index == len(corners)
         own = translation.attention[: n_rows - row if is_last else len(translation.tokens)]
-        height, width = len(own), len(translation.src_tokens)
-        attention[row : row + height, column : column + width] = own[:, :-1]
-        attention[row : row + height, -1] = own[:, -1]
-        row, column = row + height, column + width
+        block = attention[row : row + len(own)]
+        block[:, column : column + len(translation.src_tokens)] = own[:, :-1]
+        block[:, -1] = own[:, -1]
     return attention
 
 

@@ -123,22 +123,21 @@ class _SentenceWithTerms:
         """The translation with each term that it lacks, in place of the words that belong to it."""
         for target in missing(self.terms, translation.text).elements():
             sources = [term for term in self.terms if term.target == target]
-            attention, start, end = max(self._place(translation, term) for term in sources)
+            # No word that is a term, or stays, is replaced.
+            found = present({term.target for term in self.terms}, translation.text)
+            words = WORD.finditer(translation.text)
+            taken = [(start, end) for start, end, _ in found]
+            taken += [match.span() for match in words if match[0] in self.protected]
+            weights = WordWeights.of(translation, self.tokenizers)
+            attention, start, end = max(
+                weights.readers(term.start, term.end, taken) for term in sources
+            )
             if attention >= MIN_ATTENTION:
                 translation = self._with_term(translation, target, start, end)
             else:
                 warning = TERM_MISSING.format(target=target, source=sources[0].source)
                 translation = replace(translation, warnings=(*translation.warnings, warning))
         return translation
-
-    def _place(self, translation: Translation, term: Term) -> tuple[float, int, int]:
-        """The words of the translation that read a term most: the attention, their characters."""
-        text = translation.text
-        taken = [
-            (start, end) for start, end, _ in present({each.target for each in self.terms}, text)
-        ]
-        taken += [match.span() for match in WORD.finditer(text) if match[0] in self.protected]
-        return WordWeights.of(translation, self.tokenizers).readers(term.start, term.end, taken)
 
     def _with_term(self, translation: Translation, term: str, start: int, end: int) -> Translation:
         """The translation with a term in place of some characters."""

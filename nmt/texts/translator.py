@@ -98,12 +98,6 @@ class _Sentence:
     results: list[TranslatedText] = field(default_factory=list)
     rank: tuple[int, float] = (-1, 0.0)
 
-    def begin_again(self, source: Marked) -> None:
-        """Forget the translations, for a search with further items."""
-        self.source = source
-        self.usual = replace(self.usual, marks=source.marks)
-        self.results = []
-
 
 @dataclass(frozen=True)
 class _Reading:
@@ -271,7 +265,10 @@ class TextTranslator:
         for sentence in (*plain, *with_marks):
             source = self._with_lost(sentence)
             if source != sentence.source:
-                sentence.begin_again(source)
+                # A search with further items.
+                sentence.source = source
+                sentence.usual = replace(sentence.usual, marks=source.marks)
+                sentence.results = []
                 lost.append(sentence)
         self._search_with_items(lost, n)  # 5
 

@@ -8,7 +8,7 @@ from nmt.decoding.translation import UNKNOWN, Translation
 from nmt.decoding.translator import WordlessLines
 from nmt.text.tokenizers import Tokenizer, has_letters
 from nmt.text.vocabulary import MIN_MARGIN, Vocabulary, WordFrequencies
-from nmt.texts.differences import keeps_items
+from nmt.texts.differences import differences
 from nmt.texts.sentences import END_MARKS, has_ordinals, most_sentences, n_sentences
 
 SOURCE_CUT, OUTPUT_CUT, REPEATING = "source cut", "output cut", "output repeats"
@@ -109,7 +109,7 @@ class WarningChecker:
         source = self._tokenizers[0].normalize(translation.source)
         found = {
             SENTENCES_LOST: self._lacks_sentences(translation),
-            ITEMS_CHANGED: not keeps_items(source, translation.text.replace(UNKNOWN, "")),
+            ITEMS_CHANGED: bool(differences(source, translation.text.replace(UNKNOWN, ""))),
             WORDLESS: self._wordless.are_copied
             and bool(source)
             and not has_letters(source)

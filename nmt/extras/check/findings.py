@@ -8,7 +8,7 @@ from math import log
 from statistics import mean, median
 
 from nmt.text.accelerators import Words, find_accelerators, without_accelerators
-from nmt.texts.differences import differences, keeps_items
+from nmt.texts.differences import differences
 from nmt.texts.glossary import Glossary, missing
 from nmt.texts.items import without_signs
 from nmt.texts.marked import Marked
@@ -96,7 +96,7 @@ def first_difference(sources: Sequence[Marked], translations: Sequence[Marked]) 
         """What the first 0, 1, 2, ... pairs cost."""
         costs = (
             abs(log((len(one.text) + 5) / (usual * len(other.text) + 5)))
-            + (not keeps_items(one.written, other.written))
+            + bool(differences(one.written, other.written))
             + (n_sentences(one.text) != n_sentences(other.text))
             for one, other in zip(texts, shorter, strict=False)
         )
