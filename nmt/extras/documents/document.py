@@ -9,7 +9,7 @@ import codecs
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -183,8 +183,7 @@ class TextDocument:
         self.remarks: dict[str, list[int]] = {}
         for each in found:
             if isinstance(each, Skipped):
-                lines = self.remarks.setdefault(each.reason, [])
-                lines.append(bisect_left(feeds, each.start) + 1)
+                self.remarks.setdefault(each.reason, []).append(bisect_left(feeds, each.start) + 1)
             elif fill_all or each.target in (None, Marked("")):
                 self.segments.append(each)
         self.segments.sort(key=lambda each: (each.end, -each.start))
@@ -210,8 +209,8 @@ class TextDocument:
     def _pieces(self, translations: Iterable[Marked]) -> Iterator[str]:
         """One for each outermost segment, with what follows it."""
         # Where what comes next begins: the outermost segment among the later ones, or the end.
-        starts = [*accumulate((each.start for each in reversed(self.segments)), min)][::-1]
-        starts = [*starts, len(self.content.text)]
+        ends = [len(self.content.text), *(each.start for each in reversed(self.segments))]
+        starts = [*accumulate(ends, min)][::-1]
         yield self.content.kept(0, starts[0])
         inner: list[tuple[Segment, str]] = []  # those inside the next ones, and what they become
         # The translations come first: their end, too, is reached.
@@ -231,27 +230,22 @@ class TextDocument:
                 done = place + len(old)
                 changed[mark] = parts, done
             del inner[first:]
-            new = _with_parts(given, changed) if changed else given
+            renewed = {old: "".join([*parts, old[done:]]) for old, (parts, done) in changed.items()}
+            new = replace(
+                given,
+                marks=tuple(
+                    replace(each, written=renewed.get(each.written, each.written))
+                    for each in given.marks
+                ),
+            )
             is_new = new != (segment.text if segment.target is None else segment.target)
             if following < segment.end:  # another one has this one inside
-                written = (
-                    segment.write(new) if is_new else self.content.text[segment.start : segment.end]
-                )
-                inner.append((segment, written))
-            elif is_new:
+                old = self.content.text[segment.start : segment.end]
+                inner.append((segment, segment.write(new) if is_new else old))
+                continue
+            if is_new:
                 yield self.content.renewed(segment.write(new), segment.start, segment.end)
-                yield self.content.kept(segment.end, following)
-            else:
-                yield self.content.kept(segment.start, following)
-
-
-def _with_parts(text: Marked, changed: Mapping[str, tuple[list[str], int]]) -> Marked:
-    """A text with other marks in the places of some."""
-    marks = []
-    for mark in text.marks:
-        parts, done = changed.get(mark.written, ([], 0))
-        marks.append(replace(mark, written="".join([*parts, mark.written[done:]])))
-    return Marked(text.text, tuple(marks))
+            yield self.content.kept(segment.end if is_new else segment.start, following)
 
 
 def stripped(text: Marked) -> tuple[str, Marked, str]:

@@ -28,10 +28,14 @@ DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, LookupError, RuntimeError, V
 AROUND = {f"w:{name}" for name in ("hyperlink", "ins", "moveTo", "sdt", "smartTag", "customXml")}
 DROPPED = {f"w:{name}" for name in ("lastRenderedPageBreak", "pPr", "proofErr", "rPr")}
 BREAKS = ("w:br", "w:cr", "w:ptab", "w:tab")
-NOTES = ("w:footnoteReference", "w:endnoteReference")
 # The format of raised and lowered signs.
 RAISED = re.compile(r"""<w:vertAlign\b[^>]*["']su[bp]""")
-WORDS = {"w:fldSimple", "m:oMath", "w:object", "w:sym"}  # stand for a word
+# What stands for a word, belongs to the word before it, or ends a line; others stand between words.
+KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("w:fldSimple", "m:oMath", "w:object", "w:sym"), "item"),
+    **dict.fromkeys(("w:footnoteReference", "w:endnoteReference"), "note"),
+    **dict.fromkeys(("w:br", "w:cr"), "break"),
+}
 FIELD = re.compile(r"""<w:fldChar\b[^>]*fldCharType=["'](begin|end|separate)""")
 # In a format, without effect: the language, and elements that are empty without it.
 UNSEEN = re.compile(r"<w:(?:lang|noProof)\b[^>]*/>|<(w:\w+)></\1>")
@@ -145,7 +149,7 @@ def _pieces(text: str, nodes: Iterable[Tag]) -> list[Piece]:
             pieces += _pieces(text, inner.children)
             pieces.append(Piece(inner.inner_end, end, "close", node.name))
         elif node.name not in DROPPED:
-            pieces.append(Piece(start, end, "item" if node.name in WORDS else "empty"))
+            pieces.append(Piece(start, end, KINDS.get(node.name, "empty")))
     return pieces
 
 
@@ -181,9 +185,8 @@ def _run(text: str, run: Tag) -> Iterator[Piece]:
         else:
             raw = text[child.start : child.outer_end]
             raw = f"{text[run.start : run.end]}{layout}{raw}{END}" if len(children) > 1 else ""
-            kind: Kind = "item" if child.name in WORDS else "empty"
-            kind = "note" if is_note or child.name in NOTES else kind
-            kind = "break" if child.name in ("w:br", "w:cr") else kind
+            kind = KINDS.get(child.name, "empty")
+            kind = "note" if is_note and kind != "break" else kind
             yield Piece(start, end, kind, "br" if child.name in BREAKS else "", written=raw)
         start = end
 

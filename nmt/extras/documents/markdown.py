@@ -266,7 +266,8 @@ def _blocks(token: Token) -> Iterator[list[Piece]]:
             kind: Kind = "empty" if kept.name in READINGS else "item"
             piece, kept = Piece(kept.start, piece.end, kind, kept.name, written=written), None
         if piece.kind != "break":
-            piece = piece._replace(written=re.sub(r"\s+", _without_break, piece.written))
+            written = re.sub(r"\s+", lambda at: " " if "\n" in at[0] else at[0], piece.written)
+            piece = piece._replace(written=written)
         if kept is None:
             pieces += [*_texts(token.content, position, piece.start), piece]
             position = piece.end
@@ -274,10 +275,6 @@ def _blocks(token: Token) -> Iterator[list[Piece]]:
     borders = [-1, *(i for i, piece in enumerate(pieces) if piece.name == "border"), len(pieces)]
     for before, after in pairwise(borders):
         yield pieces[before + 1 : after]
-
-
-def _without_break(space: re.Match[str]) -> str:
-    return " " if "\n" in space[0] else space[0]
 
 
 def _markup(token: Token, content: str, labels: list[int]) -> Piece:

@@ -291,9 +291,8 @@ def paired(text: str, pieces: Iterable[Piece]) -> list[Piece]:
         elif piece.kind == "close" and not names[piece.name]:
             piece = piece._replace(kind="empty")
         elif piece.kind == "close":
-            index = opened.pop()
-            names[paired[index].name] -= 1
-            while paired[index].name != piece.name:
+            index = -1
+            while index < 0 or paired[index].name != piece.name:
                 index = opened.pop()
                 names[paired[index].name] -= 1
             start = paired[index].start

@@ -34,13 +34,13 @@ NUMBER_OF_FORMS, NO_CHARSET = re.compile(r"nplurals\s*=\s*(\d)\b"), re.compile("
 class Entry:
     """A message.
 
-    flags: where the comment with its flags begins, after the `#`. place: where such a comment
-    belongs. texts, spans: of msgid, msgid_plural, msgctxt, msgstr, msgstr[0], ...: the text, and
-    where it stands, from the first quotation mark to the last.
+    place: where a comment with its flags belongs. flag: where the flag `fuzzy` belongs in the one
+    that it has, and how it is written there. texts, spans: of msgid, msgid_plural, msgctxt, msgstr,
+    msgstr[0], ...: the text, and where it stands, from the first quotation mark to the last.
     """
 
-    flags: int | None = None
     place: int | None = None
+    flag: tuple[int, str] | None = None
     is_fuzzy: bool = False
     texts: dict[str, str] = field(default_factory=dict)
     spans: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -48,13 +48,6 @@ class Entry:
     @property
     def source(self) -> str:
         return self.texts.get("msgid", "")
-
-    @property
-    def place_of_flag(self) -> tuple[int, str]:
-        """Where the flag `fuzzy` belongs, and how it is written there."""
-        if self.flags is None:
-            return self.place or 0, "#, fuzzy\n"
-        return self.flags, ", fuzzy"
 
     @property
     def forms(self) -> list[str]:
@@ -76,7 +69,7 @@ def entries(text: str) -> Iterator[Entry]:
         if comment is not None and comment.startswith("~"):  # obsolete, as the comments before it
             entry = Entry()
         elif comment is not None and comment.startswith(","):
-            entry.flags = piece.start("comment")
+            entry.flag = piece.start("comment"), ", fuzzy"
             entry.is_fuzzy |= "fuzzy" in comment
         elif entry.place is None and (key or (comment or "").startswith("|")):
             entry.place = position
@@ -113,9 +106,12 @@ def find(text: str) -> Iterator[Segment | Skipped]:
             forms = forms[:n_forms]
         n_done = next((i for i, key in enumerate(forms) if not entry.texts[key]), 0)
         for key in forms[n_done:]:
-            source = _source_of(entry, key, n_forms)
-            is_flagged = entry.is_fuzzy or key != forms[n_done]
-            start, before = (entry.spans[key][0], "") if is_flagged else entry.place_of_flag
+            # Of several forms, the first is for one.
+            is_one = key in ("msgstr", "msgstr[0]") and n_forms != 1
+            source = "msgid" if is_one or "msgid_plural" not in entry.texts else "msgid_plural"
+            start, before = entry.flag or (entry.place, "#, fuzzy\n")
+            if entry.is_fuzzy or key != forms[n_done]:  # it is there
+                start, before = entry.spans[key][0], ""
             before += text[start : entry.spans[key][0]]
             missing = range(len(forms), n_forms) if key == forms[-1] and len(forms) > 1 else ()
             write = partial(_written, before, text[slice(*entry.spans[source])], missing)
@@ -167,12 +163,6 @@ def _by_number(found: re.Match[str]) -> str:
         return found[1]
     number = int(found[2], 8) if found[2] else int(found[3], 16)
     return f"\\u{number if number < 0x80 else 0xFFFD:04x}"
-
-
-def _source_of(entry: Entry, key: str, n_forms: int) -> str:
-    """The key of the source of a translation: of several forms, the first is for one."""
-    is_one = key in ("msgstr", "msgstr[0]") and n_forms != 1
-    return "msgid" if is_one or "msgid_plural" not in entry.texts else "msgid_plural"
 
 
 def _written(before: str, like: str, missing: Iterable[int], translation: str) -> str:

@@ -70,8 +70,7 @@ def _texts(text: str, start: int, end: int) -> Iterator[Segment]:
 
 
 def _lead(text: str) -> str:
-    found = LEAD.match(text)
-    return found[0] if found else ""
+    return LEAD.match(text)[0]  # type: ignore[index] # which may be empty
 
 
 def _speech(text: str, first: int, end: int) -> Iterator[Segment]:
