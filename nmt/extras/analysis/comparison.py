@@ -19,7 +19,6 @@ from nmt.evaluation.scores import (
     SEED,
     SentenceStatistics,
     build_metric,
-    canonical_name,
     collect_statistics,
     sentence_chrf,
     usual_metrics,
@@ -211,12 +210,9 @@ def compare(
 
     Args:
         language: of the texts, as in `score`.
-
-    Raises:
-        DataError: a metric is unknown.
     """
     differences = []
-    for name in map(canonical_name, metrics):
+    for name in metrics:
         metric = build_metric(name, lowercase=lowercase, language=language, references=references)
         ours, theirs = (
             collect_statistics(metric, outputs, references) for outputs in (hypotheses, other)
