@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from nmt.texts.patterns import CONVERSION, FORMS, GROUPED, NEXT_VALUE, NUMBER, PATTERNS, SIGN
@@ -62,32 +62,29 @@ def differences(source: str, translation: str) -> list[Difference]:
     """
     numbered = _ORDER.search(source + translation) is not None
     wanted, found = _find(source, numbered=numbered), _find(translation, numbered=numbered)
-    missing = [Difference(*each) for each in _beyond(wanted, found)]
-    lost = [Difference("number", *each) for each in _lost_numbers(source, translation)]
-    missing += lost
-    extra = [
-        Difference(*each, "surplus" if each[1] in source else "extra")
-        for each in _beyond(found, wanted)
-    ]
+    lost = [*_lost_numbers(source, translation)]
+    missing, extra = [*_beyond(wanted, found), *lost], [*_beyond(found, wanted)]
     if not lost:  # or else it stands for the lost one
         has_digits = _DIGITS.search(source)
-        extra += [
-            Difference("number", text, start, "surplus" if text in source else "extra")
-            for text, start in _lost_numbers(translation, source, max_word=-1)
-            if has_digits or _GLUED.match(translation, max(start - 1, 0))
-        ]
+        extra += (
+            each
+            for each in _lost_numbers(translation, source, max_word=-1)
+            if has_digits or _GLUED.match(translation, max(each.start - 1, 0))
+        )
     if source.count("_") == translation.count("_") == 1:  # before the key of a menu: "Sna_p to"
         missing, extra = (
             [each for each in both if not _WITH_KEY.fullmatch(each.text)]
             for both in (missing, extra)
         )
     if missing or extra:
-        return _outer(missing) + _outer(extra)
+        return _outer(missing) + [
+            replace(each, problem="surplus" if each.text in source else "extra")
+            for each in _outer(extra)
+        ]
     values, own = NEXT_VALUE.findall(source), [*NEXT_VALUE.finditer(translation)]
-    if len(values) == len(own):  # or some have numbers: %2$s
-        for value, match in zip(values, own, strict=True):
-            if value != match.group():
-                return [Difference("placeholder", match.group(), match.start(), "moved")]
+    moved = [each for value, each in zip(values, own, strict=False) if value != each.group()]
+    if moved and len(values) == len(own):  # or some have numbers: %2$s
+        return [Difference("placeholder", moved[0].group(), moved[0].start(), "moved")]
     return [] if _misplaced_tags(source) else _misplaced_tags(translation)
 
 
@@ -118,11 +115,12 @@ def _find(text: str, *, numbered: bool) -> dict[tuple[str, str], list[re.Match[s
 def _beyond(
     found: Mapping[tuple[str, str], Sequence[re.Match[str]]],
     other: Mapping[tuple[str, str], Sequence[re.Match[str]]],
-) -> Iterator[tuple[str, str, int]]:
-    """Kind, text and place of the items that another text has not, or less often."""
+) -> Iterator[Difference]:
+    """The items that another text has not, or less often."""
     for key, matches in found.items():
         for match in matches[len(other.get(key, ())) :]:
-            yield key[0], f"{match.group()}{'>' if key[0] == 'tag' else ''}", match.start()
+            text = f"{match.group()}{'>' if key[0] == 'tag' else ''}"
+            yield Difference(key[0], text, match.start())
 
 
 def _outer(found: Sequence[Difference]) -> list[Difference]:
@@ -134,9 +132,7 @@ def _outer(found: Sequence[Difference]) -> list[Difference]:
     return outer
 
 
-def _lost_numbers(
-    source: str, translation: str, max_word: int = MAX_WORD
-) -> Iterator[tuple[str, int]]:
+def _lost_numbers(source: str, translation: str, max_word: int = MAX_WORD) -> Iterator[Difference]:
     """The numbers that a translation has not, or less often. max_word: no whole number up to it is
     lost; no other one up to `MAX_WORD` is counted.
     """
@@ -151,7 +147,7 @@ def _lost_numbers(
     found = _Numbers(translation, has_half_days=bool(has_half_days), has_myriads=has_myriads)
     for match in numbers:
         if not found.take(_plain_digits(match.group()), max_word):
-            yield match.group(), match.start()
+            yield Difference("number", match.group(), match.start())
 
 
 class _Numbers:

@@ -55,7 +55,7 @@ class Glossary:
                         f"{place}: {source!r} has two translations, {known!r} and {target!r}; keep "
                         "one"
                     )
-        self._longest = max((len(key.split()) for key in self._targets), default=0)
+        self._longest = max((len(key.split()) for key in self._targets), default=1)
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -86,7 +86,6 @@ class Glossary:
         spans, words = [match.span() for match in WORD.finditer(text)], _words(text)
         found, first = list[Term](), 0
         while first < len(words):
-            following = first + 1
             for after in range(min(first + self._longest, len(words)), first, -1):
                 part = " ".join(words[first:after])
                 target = self._targets.get(part) or self._targets.get(part.lower())
@@ -97,9 +96,8 @@ class Glossary:
                         self._inflected
                     )
                     found.append(Term(start, end, text[start:end], target, is_inflected))
-                    following = after
                     break
-            first = following
+            first = after  # the end of the term, or of the first word
         return found
 
     def whole(self, text: str) -> str | None:

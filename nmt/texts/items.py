@@ -27,7 +27,7 @@ MIN_COPIED = 0.5  # the probability of each subword of a word that is always cop
 KindOf = Callable[[str], Literal["new", "copied", "other"]]
 _KEPT = [(row.kept, row.pattern) for row in PATTERNS if row.kept is not None]
 _SMALL = re.compile(r"\d{1,2}[/'’-]\d|\d[/'’-]\d\d")  # "5-6" and "1/2" are left to the model
-_WHOLE_NUMBER = re.compile(rf"{SIGN}(?<![^\W_]){NUMBER}(?![^\W_])")
+WHOLE_NUMBER = re.compile(rf"{SIGN}(?<![^\W_]){NUMBER}(?![^\W_])")
 _LIST_MARK = re.compile(r"\s*(?:(\d\d?\.)|\d\d?\)|[a-z]\)|[-•*–]|#{1,6}|>(?:\s*>)*)\s+(?=\S)")
 _LABEL = re.compile(r"(\s*\S*\w\S*(?: \S+){0,3}(?<![\s.!?:]))\s?:\s*")
 # Most sentences have nothing of all this.
@@ -50,13 +50,13 @@ _LETTER = re.compile(rf"[^\W{NO_SPACES}]")  # of scripts that write spaces betwe
 _BETWEEN = re.compile(r"[^\w\s()\[\]{}\"'“”‘’«»]{0,2}|\s?\+\s?")
 _DOTS = re.compile(r"\s*+(?:(?:\.{2,}+|…)\s*+)++(?=[\w\"'“„«(¿¡]|\Z)")
 STANDING = {"break", "empty", "note"}  # kinds of marks without words
-_WITHOUT_END = {"br", "hr", "img", "input", "wbr"}
-# Tags whose other half may stand in another line.
+VOID = {"br", "hr", "img", "input", "meta", "wbr"}  # elements of HTML without an end
+# Others, whose other half may stand in another line.
 _HTML = (
     "a b body button code div em font form h1 h2 h3 h4 head html i label li ol option p pre span"
     " strong sub sup table td th title tr u ul"
 )
-_KNOWN = {*_WITHOUT_END, *_HTML.split()}
+_KNOWN = {*VOID, *_HTML.split()}
 # Tags at which a line ends.
 BREAK = re.compile(
     r"</?(?:br|hr|address|article|aside|blockquote|caption|center|dd|details|div|dl|dt|fieldset"
@@ -175,18 +175,15 @@ def _with_kinds_of_tags(text: str, found: list[Sign]) -> list[Sign]:
                 n_open[other] -= 1
                 if other == name:
                     kinds[opening], kinds[index] = "open", "close"
-        elif sign.written[-2] != "/" and name not in _WITHOUT_END:
+        elif sign.written[-2] != "/" and name not in VOID:
             is_open.append((index, name))
             n_open[name] += 1
     for index, sign in enumerate(found):
         name = sign.written[1:-1]
         if sign.kind == "open" and kinds[index] == "empty" and name.isidentifier():
-            before, after = (
-                text[max(sign.position - 1, 0) : sign.position],
-                text[sign.end : sign.end + 1],
-            )
-            if name.lower() not in _KNOWN and not before.strip() and not after.isalnum():
-                kinds[index] = "item"
+            before = text[max(sign.position - 1, 0) : sign.position]
+            is_apart = not before.strip() and not text[sign.end : sign.end + 1].isalnum()
+            kinds[index] = "item" if is_apart and name.lower() not in _KNOWN else "empty"
     return [replace(sign, kind=kind) for sign, kind in zip(found, kinds, strict=True)]
 
 
@@ -318,13 +315,6 @@ def without_edges(marked: Marked, *, ordinals: bool) -> Marked:
         return marked
     rest = (replace(mark, position=max(mark.position - size, 0)) for mark in marked.marks)
     return Marked(marked.text[size:], (Edge(0, marked.text[:size], "empty"), *rest))
-
-
-def with_numbers(marked: Marked) -> Marked:
-    """The same with each number as an item, those of one digit, too."""
-    return with_items(
-        marked, (each.span() for each in _WHOLE_NUMBER.finditer(marked.bare)), "number"
-    )
 
 
 def with_items(marked: Marked, found: Iterable[Range], kind: Kind) -> Marked:

@@ -35,10 +35,10 @@ from nmt.texts.differences import has_wrong_number
 from nmt.texts.glossary import Glossary
 from nmt.texts.items import (
     NOUNS_IN_CAPITALS,
+    WHOLE_NUMBER,
     kinds_of_words,
     names,
     with_items,
-    with_numbers,
     without_edges,
     without_signs,
 )
@@ -297,7 +297,8 @@ class TextTranslator:
         source = sentence.source
         translation = sentence.results[0].translation.text
         if has_wrong_number(source.written, translation):
-            source = with_numbers(source)
+            numbers = (each.span() for each in WHOLE_NUMBER.finditer(source.bare))
+            source = with_items(source, numbers, "number")
         found = list[Range]()
         if self._kind_of and self.languages[0] not in NOUNS_IN_CAPITALS:
             found = names(sentence.usual.bare, self._kind_of)

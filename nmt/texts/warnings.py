@@ -69,8 +69,7 @@ MAX_PERIOD = 20  # tokens in a repeated sequence
 
 def warnings_of_pair(pair: ScoredPair) -> list[str]:
     """Of a given translation: keys of `DESCRIPTIONS`."""
-    found = {SOURCE_CUT: pair.src_cut, UNKNOWN_GIVEN: bool(pair.unknown)}
-    return [warning for warning, holds in found.items() if holds]
+    return [*[SOURCE_CUT] * pair.src_cut, *[UNKNOWN_GIVEN] * bool(pair.unknown)]
 
 
 class WarningChecker:

@@ -20,8 +20,10 @@ from nmt.decoding.translation import Translation
 from nmt.text.tokenizers import WORD_CHARACTERS, Tokenizer
 
 # Thai, Lao, Tibetan, Burmese, Khmer, Japanese, Chinese
-NO_SPACES = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf"
-NO_SPACES += "\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+NO_SPACES = (
+    "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
 # Accents that follow their letter, joiners of letters, and what no reader sees inside a word.
 _INSIDE = "\u0300-\u036f\u00ad\u200b-\u200f\u2060\ufe0f"
 _LETTER = rf"(?:(?![{NO_SPACES}])[{WORD_CHARACTERS}{_INSIDE}])"

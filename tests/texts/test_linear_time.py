@@ -7,7 +7,7 @@ import pytest
 
 from nmt.texts.differences import differences
 from nmt.texts.glossary import Glossary
-from nmt.texts.items import signs, with_numbers, without_edges, without_signs
+from nmt.texts.items import WHOLE_NUMBER, signs, without_edges, without_signs
 from nmt.texts.marked import Marked
 from nmt.texts.patterns import PATTERNS
 from nmt.texts.sentences import most_sentences, split_sentences
@@ -20,7 +20,8 @@ UNITS += ["万1", "-1 ", "<a b=c ", "NT A\\", "[[", "10:45 ", "`a` ", "A&", "*."
 FUNCTIONS: dict[str, Callable[[str], object]] = {
     "signs": signs,
     "marks": lambda text: split(without_signs(Marked(text), ()), "en", "de"),
-    "edges": lambda text: without_edges(with_numbers(Marked(text)), ordinals=True),
+    "edges": lambda text: without_edges(Marked(text), ordinals=True),
+    "numbers": lambda text: [*WHOLE_NUMBER.finditer(text)],
     "differences": lambda text: differences(f"1 {text}", text[::-1]),
     "sentences": lambda text: (split_sentences(text, "zh"), most_sentences(text)),
     "terms": Glossary.of({"dog": "Hund", "New York": "Neu-York"}).terms_in,

@@ -13,7 +13,6 @@ from nmt.extras.documents.markup import (
     HTML,
     RAW,
     READINGS,
-    VOID,
     Kind,
     Piece,
     Tag,
@@ -21,7 +20,7 @@ from nmt.extras.documents.markup import (
     marked_of,
     tags,
 )
-from nmt.texts.items import BREAK
+from nmt.texts.items import BREAK, VOID
 from nmt.texts.marked import Marked
 
 INLINE = re.compile(

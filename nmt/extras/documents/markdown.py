@@ -16,9 +16,9 @@ from markdown_it.token import Token
 from nmt.errors import FormatError
 from nmt.extras.documents.document import Segment, Skipped, line_at
 from nmt.extras.documents.html import KEPT
-from nmt.extras.documents.markup import READINGS, VOID, Kind, Piece, marked_of, paired
+from nmt.extras.documents.markup import READINGS, Kind, Piece, marked_of, paired
 from nmt.lines import MAX_STREAMED_BYTES
-from nmt.texts.items import BREAK
+from nmt.texts.items import BREAK, VOID
 from nmt.texts.marked import Mark, Marked
 
 FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\n(?:.*\n)*?\1[ \t]*(?:\n|\Z)")

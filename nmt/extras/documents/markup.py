@@ -12,7 +12,7 @@ from xml.parsers import expat
 
 from nmt.errors import FormatError
 from nmt.extras.documents.document import Edit
-from nmt.texts.items import BREAK, NOTE, STANDING
+from nmt.texts.items import BREAK, NOTE, STANDING, VOID
 from nmt.texts.marked import Mark, Marked
 
 Kind = Literal["open", "close", "empty", "break", "note", "item"]
@@ -31,7 +31,6 @@ TAG = re.compile(
     r"""|[^<>"'{]++|\{|"[^"<]*+"|'[^'<]*+'|"[^"]{0,5000}"|'[^']{0,5000}'){0,300}+)>"""
 )
 ATTRIBUTE = re.compile(r"""\s([\w:.-]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'<>]+)""")
-VOID = {"br", "hr", "img", "input", "meta", "wbr"}  # elements of HTML without an end
 SEEN = {"br", "img", "input", "svg"}  # stand for themselves: no word goes on after them
 READINGS = {"rp", "rt", "rtc"}  # of the characters before them
 RAW = {"script", "style", "textarea", "xmp"}  # those without tags inside
