@@ -58,20 +58,16 @@ class Datastore:
         cls, model: TranslationModel, pairs: Corpus, projection: NDArray[np.float32] | None = None
     ) -> "Datastore":
         """With keys from forced decoding: whole vectors, or projected ones in half precision."""
-        all_keys: NDArray[np.floating] | None = None
         store = cls(pairs.tgt, np.zeros((0, 0)), projection)
         order = np.lexsort((pairs.src.lengths, pairs.tgt.lengths))
         longest = np.maximum(pairs.src.lengths, pairs.tgt.lengths)[order] + 1
         for part in cut_batches(longest.tolist(), max_padded=MAX_TOKENS):
             indices = order[part]
             for index, vectors in zip(indices, _vectors(model, *pairs.read(indices)), strict=True):
-                keys = vectors if projection is None else vectors @ projection
-                if all_keys is None:
-                    dtype = keys.dtype if projection is None else np.float16
-                    all_keys = np.zeros((len(store.values), keys.shape[1]), dtype)
-                all_keys[store.rows([index])] = keys
-        assert all_keys is not None, "there are pairs"
-        store.keys = all_keys
+                keys = vectors if projection is None else (vectors @ projection).astype(np.float16)
+                if not store.keys.size:
+                    store.keys = np.zeros((len(store.values), keys.shape[1]), keys.dtype)
+                store.keys[store.rows([index])] = keys
         return store
 
     def rows(self, pairs: Iterable[int]) -> list[int]:

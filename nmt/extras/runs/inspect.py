@@ -217,6 +217,9 @@ def _first(kept: Sequence[KeptCheckpoint]) -> dict[str, Any] | None:
 
 
 def _data_facts(folder: Path, config: Config, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    origins: Counter[str] = Counter()  # how many training pairs of each there are
+    for part in training_parts(manifest):
+        origins[part["origin"]] += part["pairs"] * part["repeat"]
     problem = None
     try:
         check_same_data(folder, config.prepared_folder)
@@ -231,7 +234,7 @@ def _data_facts(folder: Path, config: Config, manifest: Mapping[str, Any]) -> di
         "pairs": {name: split["pairs"] for name, split in manifest["splits"].items()},
         "inputs": manifest["inputs"],
         "augmented": "augmentation" in manifest,
-        "origins": _origins(manifest),
+        "origins": dict(origins),
     }
 
 
@@ -247,14 +250,6 @@ def _statuses(folder: Path) -> dict[Path, os.stat_result]:
             if path.is_file():
                 statuses[path] = path.stat()
     return statuses
-
-
-def _origins(manifest: Mapping[str, Any]) -> dict[str, int]:
-    """How many training pairs of each origin there are."""
-    origins: Counter[str] = Counter()
-    for part in training_parts(manifest):
-        origins[part["origin"]] += part["pairs"] * part["repeat"]
-    return dict(origins)
 
 
 def _read_events(path: Path) -> list[dict[str, Any]]:

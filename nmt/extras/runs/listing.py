@@ -84,8 +84,6 @@ def _keep_differences(rows: Sequence[dict[str, Any]]) -> None:
     settings = [row.pop("settings") for row in rows]
     is_same_data = len({row["data"] for row in rows}) < 2
     defaults = {key: each["default"] for one in settings for key, each in one.items()}
-    for row in rows:
-        row["differences"] = {}
     for key, default in defaults.items():
         values = [one[key]["value"] if key in one else default for one in settings]
         is_place = key == "name" or (is_same_data and is_location_key(key))
@@ -160,4 +158,5 @@ def _row_of(folder: Path) -> dict[str, Any]:
         "data": facts["data"]["content"],
         "settings": facts["not_default"],
         "problem": None,
+        "differences": {},
     }

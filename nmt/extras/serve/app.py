@@ -56,22 +56,6 @@ KEPT_SECONDS = 600.0  # until a translated file is deleted
 MAX_KEPT_BYTES = 1 << 27  # of all translated files; the oldest ones make room
 
 
-class Downloads:
-    """Translated files in memory, under keys that nobody can guess, until someone fetches them."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, tuple[str, bytes]] = {}  # key -> name, content
-
-    def add(self, name: str, content: bytes) -> str:
-        """Keep a file. Returns: its key."""
-        key = secrets.token_urlsafe(24)
-        self.files[key] = name, content
-        while sum(len(each) for _, each in self.files.values()) > max(MAX_KEPT_BYTES, len(content)):
-            del self.files[next(iter(self.files))]
-        asyncio.get_running_loop().call_later(KEPT_SECONDS, self.files.pop, key, None)
-        return key
-
-
 @dataclass(eq=False)
 class Api:
     """The functions that answer requests. /openapi.json describes them by their docstrings.
@@ -93,7 +77,8 @@ class Api:
 
     def __post_init__(self) -> None:
         self.runs = {run.info.name: run for run in self.served}
-        self.batcher, self.downloads = Batcher(self.queue, MAX_BATCH), Downloads()
+        self.batcher = Batcher(self.queue, MAX_BATCH)
+        self.downloads: dict[str, tuple[str, bytes]] = {}  # key -> name and content of a file
         self.threads = ThreadPoolExecutor(MAX_FILES)
         self.detect_language = Detector(self.served)
 
@@ -159,17 +144,27 @@ class Api:
         for number, answer in zip(numbers, answers, strict=True):
             for warning in answer.warnings:
                 lines.setdefault(warning, []).append(number)
-        key = self.downloads.add(translated_name(body.name, run.info.target), translated)
+        key = self.keep(translated_name(body.name, run.info.target), translated)
         told = [describe(text, where, unit) for text, where in (*lines.items(), *remarks.items())]
         url = str(request.url_for("download_file", key=key))
         file_answer = schemas.FileAnswer(translatedFileUrl=url, warnings=told, run=run.info.name)
         return file_answer, sum(len(each.text) for each in texts)
 
+    def keep(self, name: str, content: bytes) -> str:
+        """Keep a file until someone fetches it. Returns: its key, which nobody can guess."""
+        key = secrets.token_urlsafe(24)
+        self.downloads[key] = name, content
+        most = max(MAX_KEPT_BYTES, len(content))
+        while sum(len(each) for _, each in self.downloads.values()) > most:
+            del self.downloads[next(iter(self.downloads))]
+        asyncio.get_running_loop().call_later(KEPT_SECONDS, self.downloads.pop, key, None)
+        return key
+
     async def download_file(self, key: str) -> Response:
         """A translated file. Needs no token beside its key."""
-        if key not in self.downloads.files:
+        if key not in self.downloads:
             raise HTTPException(404, "no such file; translated files are deleted after 10 minutes")
-        name, content = self.downloads.files[key]
+        name, content = self.downloads[key]
         headers = {
             "Content-Disposition": f"attachment; filename*=utf-8''{quote(name)}",
             "Cache-Control": "no-store",

@@ -262,8 +262,10 @@ class DeepL:
         is_target = fields.type == "target"
         more = {"supports_formality": False} if is_target else {}
         codes = dict.fromkeys(pair[is_target] for pair in self.api.pairs())
-        names = {code: english_names().get(code, code) for code in codes}
-        return [{"language": _shown(code), "name": names[code], **more} for code in codes]
+        return [
+            {"language": _shown(code), "name": english_names().get(code, code), **more}
+            for code in codes
+        ]
 
     async def usage(self, *_: Any) -> Any:
         """How many characters of text were translated since the start."""
@@ -429,5 +431,5 @@ class DeepL:
         if isinstance(found, str):
             raise HTTPException(400, found)
         response = await self.api.download_file(found[1])
-        del self.api.downloads.files[found[1]]
+        del self.api.downloads[found[1]]
         return response

@@ -3,14 +3,14 @@ are.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import exp
 
 from nmt.extras.init.languages import guess_language
 from nmt.extras.serve.answers import ServedRun
 from nmt.extras.serve.schemas import Detection
 from nmt.text.tokenizers import Tokenizer
-from nmt.text.vocabulary import SPECIALS, Vocabulary, unigram_log_probs
+from nmt.text.vocabulary import SPECIALS, unigram_log_probs
 
 MAX_CHARACTERS = 1000  # of a text that are read
 # Tags, addresses, placeholders, numbers: words of no language.
@@ -33,8 +33,8 @@ class Detector:
             both = zip(codes, parts.tokenizers, parts.vocabularies, strict=True)
             for code, tokenizer, vocabulary in both:
                 log_probs = dict(zip(vocabulary, unigram_log_probs(vocabulary.counts), strict=True))
-                known = tokenizer, log_probs, _usual(tokenizer, vocabulary)
-                self._languages.setdefault(code, known)
+                usual = _usual(tokenizer, vocabulary.counts, log_probs)
+                self._languages.setdefault(code, (tokenizer, log_probs, usual))
 
     def __call__(self, text: str) -> list[Detection]:
         """The languages that a text may be in, best first; at least one."""
@@ -63,12 +63,11 @@ class Detector:
         return [each for each in found if each.confidence] or found[:1]
 
 
-def _usual(tokenizer: Tokenizer, vocabulary: Vocabulary) -> float:
+def _usual(tokenizer: Tokenizer, counts: Sequence[int], log_probs: dict[str, float]) -> float:
     """The mean log-probability of a character of the training data."""
-    log_probs = unigram_log_probs(vocabulary.counts)
-    rows = [*zip(vocabulary, vocabulary.counts, log_probs, strict=True)][len(SPECIALS) :]
-    length = sum(count * _length(tokenizer.join([token])) for token, count, _ in rows)
-    return sum(count * log_prob for _, count, log_prob in rows) / max(length, 1)
+    rows = [*zip(counts, log_probs.items(), strict=True)][len(SPECIALS) :]
+    length = sum(count * _length(tokenizer.join([token])) for count, (token, _) in rows)
+    return sum(count * log_prob for count, (_, log_prob) in rows) / max(length, 1)
 
 
 def _length(text: str) -> int:
