@@ -21,6 +21,7 @@ class _Element:
     Attributes:
         first, last: None if the element begins or ends in another sentence.
         span: characters of the source. place: of the translation.
+        is_note: whether it belongs to the word before it.
     """
 
     first: Mark | None
@@ -28,11 +29,7 @@ class _Element:
     span: Range
     children: list["_Element"] = field(default_factory=list)
     place: Range = (0, 0)
-
-    @property
-    def is_note(self) -> bool:
-        """Whether it belongs to the word before it."""
-        return self.first is not None and self.first.kind == "note"
+    is_note: bool = False
 
 
 def project(marks: Sequence[Mark], words: WordWeights) -> list[Mark]:
@@ -72,7 +69,7 @@ def _tree(marks: Sequence[Mark], length: int) -> _Element:
     for mark in marks:
         if mark.kind != "close":
             end = length if mark.kind == "open" else mark.position
-            element = _Element(mark, None, (mark.position, end))
+            element = _Element(mark, None, (mark.position, end), is_note=mark.kind == "note")
             stack[-1].children.append(element)
             if mark.kind == "open":
                 stack.append(element)

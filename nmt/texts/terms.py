@@ -149,7 +149,13 @@ class _SentenceWithTerms:
         new = marked.tokens(written, self.tokenizers[1].join)
         changed = {position for position, token in enumerate(written) if token != new[position]}
         replaced = [each for each in translation.replaced if each.position not in changed]
-        for position in sorted(changed):
-            peak = int(translation.attention[position, :-1].argmax())
-            replaced.append(Replacement(position, peak, new[position], "glossary"))
+        replaced += (
+            Replacement(
+                position,
+                int(translation.attention[position, :-1].argmax()),
+                new[position],
+                "glossary",
+            )
+            for position in sorted(changed)
+        )
         return replace(translation, text=marked.written, replaced=tuple(replaced))

@@ -104,7 +104,6 @@ class WarningChecker:
         """Keys of `DESCRIPTIONS`, and those that the translation has."""
         if translation.is_known:
             return []
-        source_repeats = repeats(translation.src_tokens, MAX_REPETITIONS)
         source = self._tokenizers[0].normalize(translation.source)
         found = {
             SENTENCES_LOST: self._lacks_sentences(translation),
@@ -115,7 +114,8 @@ class WarningChecker:
             and (has_letters(translation.text) or not translation.text),
             SOURCE_CUT: translation.src_cut,
             OUTPUT_CUT: not translation.complete,
-            REPEATING: repeats(translation.tokens, MAX_REPETITIONS) and not source_repeats,
+            REPEATING: repeats(translation.tokens, MAX_REPETITIONS)
+            and not repeats(translation.src_tokens, MAX_REPETITIONS),
         }
         warnings = [warning for warning, holds in found.items() if holds]
         return [*self._check_source(translation), *warnings, *translation.warnings]
@@ -125,17 +125,14 @@ class WarningChecker:
         words = [token for token in self._tokens_read(translation) if has_letters(token)]
         n_known = sum(word in self._vocabularies[0] for word in words)
         start = (translation.model_input or translation.source)[:MAX_CHARACTERS]
-        if self.frequencies[0].is_in_capitals(start):
-            return [CAPITALS]
-        if self._is_target_language(start):
-            return [TARGET_LANGUAGE]
-        if words and not n_known:
-            return [ALL_UNKNOWN]
-        if len(words) >= MIN_WORDS and n_known < len(words) / 2:
-            return [MOSTLY_UNKNOWN]
-        if n_known < len(words) and self._lacks_unknown_word(translation):
-            return [WORD_UNKNOWN]
-        return []
+        found = {  # the most important first
+            CAPITALS: self.frequencies[0].is_in_capitals(start),
+            TARGET_LANGUAGE: self._is_target_language(start),
+            ALL_UNKNOWN: words and not n_known,
+            MOSTLY_UNKNOWN: len(words) >= MIN_WORDS and n_known < len(words) / 2,
+            WORD_UNKNOWN: n_known < len(words) and self._lacks_unknown_word(translation),
+        }
+        return [warning for warning, holds in found.items() if holds][:1]
 
     def _lacks_unknown_word(self, translation: Translation) -> bool:
         replaced = {replacement.src_position for replacement in translation.replaced}
@@ -152,13 +149,12 @@ class WarningChecker:
         return translation.src_tokens if read is None else self._tokenizers[0].split(read)
 
     def _lacks_sentences(self, translation: Translation) -> bool:
-        ordinals = has_ordinals(self._tokenizers[0].language)
-        n = n_sentences(translation.source, ordinals=ordinals)
-        n_found = most_sentences(translation.text)
         expected = self._length_ratio * len(translation.src_tokens)
         if len(translation.tokens) < MIN_LENGTH * expected:
             return n_sentences(translation.source, ordinals=False) > 1
-        return self._marks_ends and n_found < n > 1
+        ordinals = has_ordinals(self._tokenizers[0].language)
+        n = n_sentences(translation.source, ordinals=ordinals)
+        return self._marks_ends and most_sentences(translation.text) < n > 1
 
     def _is_target_language(self, text: str) -> bool:
         """Never True with a shared vocabulary, whose frequencies are those of both languages."""

@@ -123,11 +123,5 @@ def test_errors(
     assert result.out == ""
 
 
-def test_a_packed_file_is_refused(nmt: Run, here: list[object], tmp_path: Path) -> None:
-    path = tmp_path / "a.html"
-    path.write_bytes(b"\x1f\x8b\0\0")
-    assert nmt(*here, path).err == f"nmt: {path}: is compressed (.gz); unpack it first\n"
-
-
 def test_sentences_have_no_format(nmt: Run, here: list[object]) -> None:
     assert "give sentences or --file, not both" in nmt(*here[:-1], "--format", "md", DOG).err

@@ -10,18 +10,6 @@ from tests.extras.documents.examples import unit
 from tests.extras.documents.rewriting import changed, document, texts, unchanged
 from tests.extras.documents.test_docx import archive, paragraph, run
 
-MIXED = {
-    "x.properties": b"a=one dog\r\nb=two \\\r\n  dogs\nc=three dogs\r\n",
-    "x.po": b'msgid ""\r\nmsgstr ""\r\n\r\nmsgid "one dog"\nmsgstr ""\n',
-    "x.xml": b'<resources>\r\n<string name="a">one dog</string>\n</resources>\r\n',
-    "x.json": b'{\r\n"a": "one dog",\n"b": "two dogs"\r\n}\r\n',
-    "x.srt": b"1\r\n0:0:1,000 --> 0:0:2,000\r\none dog\n\n",
-    "x.html": b"<p>one dog</p>\r\n<p>two dogs</p>\n",
-    "x.md": b"one dog\r\n\n- two dogs\n",
-    "x.txt": b"one dog\r\ntwo dogs\nthree dogs\r\n",
-}
-
-
 CUE = "1\r\n0:0:1,000 --> 0:0:2,000\r{}\r{}\n\n2\n0:0:3,000 --> 0:0:4,000\n{}"
 # Lines of another program write CR LF twice.
 TWICE = "WEBVTT\r\r\n\r\r\n0:0:1,000 --> 0:0:2,000\r\r\n{}\r\r\n{}\n"
@@ -55,20 +43,6 @@ THREE = [
 def test_line_ends_of_three_systems_stay(name: str, before: str, after: str) -> None:
     assert unchanged(name, before) == before.encode()
     assert changed(name, before) == after.encode()
-
-
-@pytest.mark.parametrize("name", MIXED)
-def test_line_ends_of_two_systems_stay(name: str) -> None:
-    assert unchanged(name, MIXED[name]) == MIXED[name]
-    new = changed(name, MIXED[name])
-    assert b"ONE DOG" in new
-    assert b"\\r" not in new
-    assert b"\r" not in new.replace(b"\r\n", b"\n")
-
-
-def test_a_wrapped_value_ends_with_its_line() -> None:
-    new = changed("x.properties", MIXED["x.properties"]).decode()
-    assert new == "a=ONE DOG\r\nb=TWO DOGS\nc=THREE DOGS\r\n"
 
 
 @pytest.mark.parametrize(
