@@ -111,13 +111,12 @@ def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:
         BEST_FILE: json.dumps(pointer_to(checkpoint.name), indent=2).encode(),
     }
     neighbors = [*run.glob(NEIGHBORS_FILE), *run.glob(KEYS_FILE)] if uses_neighbors(run) else []
+    files = {file.relative_to(run).as_posix(): file for file in (*run_files(run), *neighbors)}
+    files |= {
+        f"checkpoints/{checkpoint.name}/{name}": checkpoint / name for name in CHECKPOINT_FILES
+    }
     with explain_write_errors(path):
-        for file in (*run_files(run), *neighbors):
-            members[file.relative_to(run).as_posix()] = file.read_bytes()
-        for file in (checkpoint / name for name in CHECKPOINT_FILES):
-            if file.exists():
-                name = file.relative_to(checkpoint).as_posix()
-                members[f"checkpoints/{checkpoint.name}/{name}"] = file.read_bytes()
+        members |= {name: file.read_bytes() for name, file in files.items() if file.exists()}
         with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
             for name, content in members.items():
                 # Without a date, so that the same run gives the same bytes.

@@ -260,11 +260,13 @@ def _stage(
 def _without_folders(value: Any) -> Any:
     """The value with the last parts of each absolute path: as many as make it different."""
     text = json.dumps(value)
-    paths: dict[str, tuple[str, ...]] = {}
-    for string in JSON_STRING.findall(text):
-        path = PureWindowsPath(json.loads(string))  # splits at / and \
-        if path.root and len(path.parts) > 1:
-            paths[string] = path.parts[1:]
+    # A path of Windows splits at / and \.
+    found = {each: PureWindowsPath(json.loads(each)) for each in JSON_STRING.findall(text)}
+    paths = {
+        string: path.parts[1:]
+        for string, path in found.items()
+        if path.root and len(path.parts) > 1
+    }
     ends = {}
     for string, parts in paths.items():
         others = [other for each, other in paths.items() if each != string]
