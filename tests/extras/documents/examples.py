@@ -9,6 +9,7 @@ def replaced(text: str, *changes: tuple[str, str]) -> str:
     return text
 
 
+STRING = '<resources><string name="a">{}</string></resources>'
 RESOURCES = r"""<?xml version="1.0" encoding="utf-8"?>
 <!DOCTYPE resources [
   <!ENTITY app "Our App">

@@ -3,13 +3,13 @@
 import pytest
 
 from nmt.texts.translator import TextTranslator
+from tests.extras.documents.examples import STRING
 from tests.extras.documents.rewriting import document
 from tests.extras.documents.test_docx import archive, body, paragraph, run
 from tests.texts.fakes import FakeTranslator
 
 RAISED = '<w:rPr><w:vertAlign w:val="superscript"/></w:rPr>'
 LOWERED = RAISED.replace("super", "sub")
-STRING = '<resources><string name="a">{}</string></resources>'
 XLIFF = (
     '<xliff version="1.2"><file><body><trans-unit id="a"><source>{}</source>'
     "</trans-unit></body></file></xliff>"

@@ -9,7 +9,7 @@ from nmt.extras.documents.document import open_document
 from nmt.lines import MAX_STREAMED_BYTES
 from nmt.texts.warnings import describe
 from tests.extras.documents import examples
-from tests.extras.documents.examples import cue, message, unit
+from tests.extras.documents.examples import STRING, cue, message, unit
 from tests.extras.documents.rewriting import changed, document, texts, unchanged
 
 
@@ -22,7 +22,6 @@ def with_prefixes(xml: str) -> str:
     return re.sub("(</?)(?=[a-z])", r"\1x:", xml.replace("xmlns=", "xmlns:x="))
 
 
-STRING = '<resources><string name="a">{}</string></resources>'
 GROUP = unit("<source>No</source>").replace("<body>", '<body><group translate="no">')
 BY_HAND = "has plural or select forms in braces; translate it by hand"
 FORMS = "{n, plural, one {a dog} other {# dogs}}"

@@ -6,7 +6,7 @@ import zipfile
 import pytest
 
 from nmt.errors import DataError
-from tests.extras.documents.examples import unit
+from tests.extras.documents.examples import STRING, unit
 from tests.extras.documents.rewriting import changed, document, texts, unchanged
 from tests.extras.documents.test_docx import archive, paragraph, run
 
@@ -108,9 +108,8 @@ def test_nested_tags_of_a_segment_stay() -> None:
     ],
 )
 def test_sections_beside_text_are_text(content: str, found: str, written: str) -> None:
-    file = '<resources><string name="a">{}</string></resources>'
-    assert texts("x.xml", file.format(content)) == [found]
-    assert changed("x.xml", file.format(content)).decode() == file.format(written)
+    assert texts("x.xml", STRING.format(content)) == [found]
+    assert changed("x.xml", STRING.format(content)).decode() == STRING.format(written)
     if "'" not in content:
         assert texts("x.xlf", unit(f"<source>{content}</source>")) == [found]
 

@@ -5,10 +5,9 @@ import pytest
 from nmt.errors import DataError
 from nmt.texts.marked import Kind, Mark, Marked
 from tests.extras.documents import examples
-from tests.extras.documents.examples import PO_HEADER, cue, message, replaced, unit
+from tests.extras.documents.examples import PO_HEADER, STRING, cue, message, replaced, unit
 from tests.extras.documents.rewriting import changed, document, texts, translated
 
-STRING = '<resources><string name="a">{}</string></resources>'
 PAGE = '<meta charset="iso-8859-1"><p>{}</p>\r\n'
 PLURALS = 'msgid "a dog"\nmsgid_plural "%d dogs"\nmsgstr[0] "{}"\nmsgstr[1] "{}"\n'
 LONG = "This sentence is long enough for a second line of the file, as everybody can see."

@@ -50,10 +50,10 @@ def client(served: list[ServedRun]) -> Iterator[TestClient]:
         yield client
 
 
-def error_of(response: Any) -> tuple[int, str]:
+def error_of(response: Any, key: str = "error") -> tuple[int, str]:
     """The status and the error, which is the only content and has one line."""
     ((name, text),) = response.json().items()
-    assert (name, text.count("\n")) == ("error", 0)
+    assert (name, text.count("\n")) == (key, 0)
     return response.status_code, text
 
 

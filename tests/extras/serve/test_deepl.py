@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,25 +10,20 @@ from fastapi.testclient import TestClient
 
 from nmt.extras.serve import deepl
 from nmt.extras.serve.answers import ServedRun
-from tests.extras.serve.conftest import DOG, KING, TOKEN, Gate, client_of, until
+from tests.extras.serve.conftest import DOG, KING, TOKEN, Gate, client_of, error_of, until
 
 KEY = {"authorization": f"DeepL-Auth-Key {TOKEN}"}
 NO_TOKEN = "the token is missing or wrong; send it as `Authorization: Bearer TOKEN`, or as auth_key"
 NO_ADDRESS = "there is no such address; this server only translates"
 NO_PAIR = "source, target: no run translates auto-FR; there is en-de"
 
+message_of = partial(error_of, key="message")
+
 
 @pytest.fixture
 def client(served: list[ServedRun]) -> Iterator[TestClient]:
     with client_of(served, token=TOKEN, characters=2000) as client:
         yield client
-
-
-def message_of(answer: Any) -> tuple[int, str]:
-    """The status and the error, which is the only content and has one line."""
-    ((name, text),) = answer.json().items()
-    assert (name, text.count("\n")) == ("message", 0)
-    return answer.status_code, text
 
 
 def texts_of(answer: Any) -> list[str]:

@@ -48,11 +48,6 @@ def test_others_are_answered_while_a_file_is_read(
         assert [error_of(each.result()) for each in slow] == [LATE] * 6
 
 
-def test_the_time_of_a_file_is_over(served: list[ServedRun]) -> None:
-    with client_of(served, timeout=1e-6) as client:
-        assert error_of(upload(client)) == LATE
-
-
 def test_a_process_that_dies(served: list[ServedRun], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "_serve", die)
     with client_of(served) as client:
