@@ -24,36 +24,33 @@ def test_places(word: str, text: str, expected: list[str]) -> None:
     assert stand_in.is_kept(text) == (expected == [word])
 
 
-def test_a_model_copies_names_by_its_lexical_bias() -> None:
-    """Not "The", which is "the" at the start of a sentence, nor "dog", which is translated."""
-    assert chosen("The {x}", 0) == ["Tom"]
-
-
-def test_a_number_stands_for_itself_first() -> None:
-    assert [chosen("In 1984", attempt) for attempt in range(2)] == [["1984"], ["Tom"]]
-
-
-def test_what_the_model_always_copies_stands_for_itself_first() -> None:
-    """But not where the text has it twice: which of the two is where?"""
-    assert [chosen("Open %s", attempt, "%s") for attempt in range(2)] == [["%s"], ["Tom"]]
-    assert chosen("Open {name}", 0, "%s") == ["Tom"]
-    assert "%s" not in chosen("Open %s and %s", 0, "%s")
-
-
-def test_more_items_than_the_model_has_names() -> None:
-    assert chosen("{a} and {b} and {c}", 0) == ["Tom", "Tom1", "Tom2"]
-    assert chosen("Tom and {b} and {c}", 1) == ["Tom2", "Tom3"]
-
-
-def chosen(text: str, attempt: int, copied: str = "") -> list[str]:
+@pytest.mark.parametrize(
+    ("text", "attempt", "copied", "expected"),
+    [
+        # Not "The", which is "the" at the start of a sentence, nor "dog", which is translated.
+        ("The {x}", 0, "", ["Tom"]),
+        # At first, a number stands for itself, and what the model always copies;
+        ("In 1984", 0, "", ["1984"]),
+        ("In 1984", 1, "", ["Tom"]),
+        ("Open %s", 0, "%s", ["%s"]),
+        ("Open %s", 1, "%s", ["Tom"]),
+        ("Open {name}", 0, "%s", ["Tom"]),
+        # but not where the text has it twice: which of the two is where?
+        ("Open %s and %s", 0, "%s", ["Tom", "Tom2"]),
+        # More items than the model has names.
+        ("{a} and {b} and {c}", 0, "", ["Tom", "Tom1", "Tom2"]),
+        ("Tom and {b} and {c}", 1, "", ["Tom2", "Tom3"]),
+    ],
+)
+def test_words_in_the_places_of_items(
+    text: str, attempt: int, copied: str, expected: list[str]
+) -> None:
     known, marked = find(dictionary_translator()), without_signs(Marked(text), ())
-    return [
-        each.source
-        for each in choose(
-            known,
-            marked,
-            attempt,
-            numbers=True,
-            kind_of=lambda item: "copied" if item == copied else "new",
-        )
-    ]
+    found = choose(
+        known,
+        marked,
+        attempt,
+        numbers=True,
+        kind_of=lambda item: "copied" if item == copied else "new",
+    )
+    assert [each.source for each in found] == expected
