@@ -114,19 +114,28 @@ def test_accelerators_of_a_catalog(tmp_path: Path, nmt: Run) -> None:
     )
 
 
-def test_the_usual_length_is_that_of_the_file() -> None:
-    sources = ["We saw the large house of the king by the river."] * 5
-    assert problems(sources, ["我们看见河边国王的大房子。"] * 5) == []
+@pytest.mark.parametrize(
+    ("sources", "translations"),
+    [
+        # The usual length is that of the file.
+        (
+            ["We saw the large house of the king by the river."] * 5,
+            ["我们看见河边国王的大房子。"] * 5,
+        ),
+        # A target language without marks at the ends loses no sentences.
+        (
+            ["It is late. We go home now.", "It rains. We stay inside today."],
+            ["ดึกแล้ว เรากลับบ้านกัน", "ฝนตก วันนี้เราอยู่ข้างใน"],
+        ),
+    ],
+)
+def test_whole_files_left_in_peace(sources: list[str], translations: list[str]) -> None:
+    assert problems(sources, translations) == []
 
 
 def test_a_script_without_capitals_may_stay_untranslated() -> None:
     text = "我们明天去河边散步。"
     assert [kind for _, kind, _ in problems([text], [text])] == ["untranslated"]
-
-
-def test_a_target_language_without_end_marks_loses_no_sentences() -> None:
-    sources = ["It is late. We go home now.", "It rains. We stay inside today."]
-    assert problems(sources, ["ดึกแล้ว เรากลับบ้านกัน", "ฝนตก วันนี้เราอยู่ข้างใน"]) == []
 
 
 @pytest.mark.parametrize("lost", range(len(SOURCE)))

@@ -111,6 +111,10 @@ TEXTS: list[tuple[str, str, list[str]]] = [
         ],
     ),
     ("x.po", examples.CATALOG_IN_CAPITALS, []),
+    # Letters by number.
+    ("x.po", message(r"\101 dog"), ["A dog"]),
+    ("x.po", message(r"\x41 dog"), ["A dog"]),
+    ("x.po", message(r"a\\033 dog"), [r"a\033 dog"]),
     (
         "x.srt",
         examples.SUBRIP,
@@ -316,6 +320,15 @@ def test_markup_of_texts(name: str, file: str, marks: list[tuple[int, str, str]]
             "my.key=Write '{'name'}' here\n",
             [],
             "line 1: my.key has quoted braces ('{'); translate it by hand",
+        ),
+        *(
+            (
+                "x.po",
+                message(f"{sign}[1mOne dog"),
+                [],
+                r"line 7: has characters by number (\033); translate it by hand",
+            )
+            for sign in (r"\033", r"\x1b", r"\303\244", r"\6")
         ),
         (
             "x.pot",

@@ -45,21 +45,6 @@ def test_line_ends_of_three_systems_stay(name: str, before: str, after: str) -> 
     assert changed(name, before) == after.encode()
 
 
-@pytest.mark.parametrize(
-    ("message", "found"),
-    [(r"\101 dog", ["A dog"]), (r"\x41 dog", ["A dog"]), (r"a\\033 dog", [r"a\033 dog"])],
-)
-def test_letters_by_number(message: str, found: list[str]) -> None:
-    assert texts("x.po", f'msgid "{message}"\nmsgstr ""\n') == found
-
-
-@pytest.mark.parametrize("sign", [r"\033", r"\x1b", r"\303\244", r"\6"])
-def test_other_characters_by_number_are_named(sign: str) -> None:
-    opened = document("x.po", f'msgid "{sign}[1mOne dog"\nmsgstr ""\n')
-    assert not opened.segments
-    assert [*opened.remarks] == [r"has characters by number (\033); translate it by hand"]
-
-
 SOURCE = (
     '<seg-source><mrk mtype="seg" mid="0">One.</mrk> <mrk mtype="seg" mid="1">Two.</mrk>'
     "</seg-source>"
