@@ -380,14 +380,17 @@ def _write_pairs(
             pairs, original.tokenizers, original.vocabularies, tag if is_tagged else None
         )
         parts.append((corpus, counts[task.origin]))
-        part = {
-            "origin": task.origin,
-            "sentences": len(corpus) + task.dropped.total(),
-            "dropped": dict(task.dropped),
-            "pairs": len(corpus),
-            **({"tag": options.tag} if is_tagged else {}),
-        }
-        facts.append({**part, "repeat": counts[task.origin], **task.facts})
+        facts.append(
+            {
+                "origin": task.origin,
+                "sentences": len(corpus) + task.dropped.total(),
+                "dropped": dict(task.dropped),
+                "pairs": len(corpus),
+                **({"tag": options.tag} if is_tagged else {}),
+                "repeat": counts[task.origin],
+                **task.facts,
+            }
+        )
     if not any(len(corpus) * count for corpus, count in parts):
         reasons = json.dumps([part.get("dropped") for part in facts[1:]])
         raise DataError(f"{original.folder}: no pair is left; {reasons}")

@@ -171,8 +171,13 @@ def _data(data: Mapping[str, Any]) -> str:
     if [*data["origins"]] != [ORIGINAL]:
         origins = ", ".join(f"{count:,} {origin}" for origin, count in data["origins"].items())
         augmented = f" A part of the training pairs is synthetic: {origins}."
-    content = f"Prepared data with this content: `{data['content']}`."
-    return "\n".join([*rows, f"\nSentence pairs: {pairs}.{augmented} {content}"])
+    return "\n".join(
+        [
+            *rows,
+            f"\nSentence pairs: {pairs}.{augmented} "
+            f"Prepared data with this content: `{data['content']}`.",
+        ]
+    )
 
 
 def _training(facts: Mapping[str, Any], step: int) -> str:

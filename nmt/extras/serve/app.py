@@ -233,9 +233,13 @@ class Api:
 
     async def spec(self) -> dict[str, Any]:
         """What clients of LibreTranslate ask, to see whether this is one. Needs no token."""
-        about = "nmt, with the API of LibreTranslate"
-        info = {"title": "LibreTranslate", "version": __version__, "description": about}
-        return {"info": info}
+        return {
+            "info": {
+                "title": "LibreTranslate",
+                "version": __version__,
+                "description": "nmt, with the API of LibreTranslate",
+            }
+        }
 
     async def settings(self) -> dict[str, Any]:
         """What LibreTranslate's pages ask first. Needs no token."""

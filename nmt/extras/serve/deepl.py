@@ -358,8 +358,7 @@ class DeepL:
 
     def terms(self, fields: Fields, run: ServedRun) -> dict[str, str]:
         """Those that a request asks for. Raises: as `dictionary_for`."""
-        key = fields.glossary_id
-        return self.dictionary_for(key, run).entries if key else {}
+        return self.dictionary_for(fields.glossary_id, run).entries if fields.glossary_id else {}
 
     async def new_document(self, request: Request, fields: Fields) -> Any:
         """Take a document, which is translated in the background."""
