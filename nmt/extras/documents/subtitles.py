@@ -70,7 +70,8 @@ def _texts(text: str, start: int, end: int) -> Iterator[Segment]:
 
 
 def _lead(text: str) -> str:
-    return LEAD.match(text)[0]  # type: ignore[index] # which may be empty
+    found = LEAD.match(text)
+    return found[0] if found else ""
 
 
 def _speech(text: str, first: int, end: int) -> Iterator[Segment]:
