@@ -43,10 +43,15 @@ class TorchModel(TranslationModel):
     """The model as it is: what changes its weights changes the translations.
 
     Args:
-        model: in evaluation mode; otherwise dropout would change the translations.
+        model: in evaluation mode.
+
+    Raises:
+        ValueError: the model is in training mode, in which dropout would change the translations.
     """
 
     def __init__(self, model: Seq2Seq) -> None:
+        if model.training:
+            raise ValueError("the model is in training mode; call model.eval() first")
         self.model = model
         if model.lexical_bias is not None:
             self.lexicon = model.lexical_bias.lexicon()

@@ -137,6 +137,11 @@ class Translator:
             TooLargeError: a text does not fit into memory, even alone.
         """
         check_n_best(n, self.options)
+        if prefixes is not None and len(prefixes) != len(texts):
+            raise DataError(
+                f"{len(prefixes)} prefixes for {len(texts)} texts: give one prefix per text; "
+                "it may be empty"
+            )
         return self.continue_prefixes(
             texts, [[] for _ in texts] if prefixes is None else self.prefix_ids(prefixes), n
         )
@@ -255,6 +260,8 @@ def _without_duplicates(translations: Sequence[Translation]) -> list[Translation
 
 def check_n_best(n: int, options: DecodingConfig) -> None:
     """Raises: ConfigError if search cannot return `n` translations of a sentence."""
+    if n < 1:
+        raise ConfigError(f"{n} translations per sentence: ask for at least one")
     available, key = n_hypotheses(options, n)
     if n > available:
         limit = (

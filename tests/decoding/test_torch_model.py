@@ -28,6 +28,11 @@ def make() -> Seq2Seq:
     return Seq2Seq(ModelConfig.model_validate(sections), 12, 12).eval()
 
 
+def test_a_model_in_training_mode_is_refused() -> None:
+    with pytest.raises(ValueError, match="the model is in training mode"):
+        TorchModel(make().train())
+
+
 def test_a_model_of_torch_has_the_weights_as_they_are_now() -> None:
     seq2seq, options = make(), DecodingConfig(beam=2)
     as_it_is, as_it_was = TorchModel(seq2seq), onnx_model(seq2seq)

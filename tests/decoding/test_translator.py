@@ -18,7 +18,7 @@ from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import search
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator, WordlessLines
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, DataError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
@@ -139,10 +139,16 @@ def test_n_best_lists_have_no_duplicates_while_the_beam_has_others() -> None:
         ]
 
 
-def test_n_best_is_limited_by_the_beam() -> None:
-    text = "4 translations per sentence: the beam is 3; set decoding.beam to 4 or more"
+@pytest.mark.parametrize(
+    ("n", "text"),
+    [
+        (4, "4 translations per sentence: the beam is 3; set decoding.beam to 4 or more"),
+        (0, "0 translations per sentence: ask for at least one"),
+    ],
+)
+def test_n_best_is_limited_by_the_beam(n: int, text: str) -> None:
     with pytest.raises(ConfigError, match=text):
-        make_translator().translate_n_best(["ab"], 4)
+        make_translator().translate_n_best(["ab"], n)
 
 
 def test_samples_depend_on_the_seed_and_the_sentence_alone() -> None:
@@ -171,6 +177,13 @@ def test_translations_start_with_their_prefix(kind: str) -> None:
         if not prefix:
             assert outputs([with_prefix]) == outputs([without])
     assert any(a.text != b.text for a, b in zip(forced, free, strict=True))
+
+
+def test_each_text_needs_its_prefix() -> None:
+    with pytest.raises(
+        DataError, match="2 prefixes for 1 texts: give one prefix per text; it may be empty"
+    ):
+        make_translator().translate(["a"], ["a", "b"])
 
 
 def test_a_long_source_is_truncated_and_marked() -> None:

@@ -306,6 +306,28 @@ def test_defaults_and_any_type_of_sequence() -> None:
 
 
 @pytest.mark.parametrize(
+    ("hypotheses", "references", "metrics", "message"),
+    [
+        (
+            HYPOTHESES,
+            [REFERENCES],
+            ["METEOR"],
+            "METEOR: not a metric; choose from BLEU, chrF, chrF",
+        ),
+        (HYPOTHESES[:5], [REFERENCES], ["BLEU"], "5 lines, but the reference has 6; they must"),
+        (HYPOTHESES, [REFERENCES, ["a"]], ["BLEU"], "6 lines, but reference 2 has 1; they must"),
+        ([], [[]], ["BLEU"], "there are no hypotheses"),
+        (HYPOTHESES, [], ["BLEU"], "there are no references"),
+    ],
+)
+def test_what_cannot_be_scored(
+    hypotheses: list[str], references: list[list[str]], metrics: list[str], message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
+        score(hypotheses, references, metrics)
+
+
+@pytest.mark.parametrize(
     ("limits", "missed"),
     [
         ({}, []),

@@ -58,6 +58,23 @@ def test_a_sequence_follows_the_equations_step_by_step(name: str) -> None:
         torch.testing.assert_close(last[1], state[1])
 
 
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_padding_changes_nothing(name: str, bidirectional: bool) -> None:
+    layer, inputs = make(name, bidirectional=bidirectional), draw(B, T, 6)
+    with torch.no_grad():
+        outputs, last = layer.run(inputs, LENGTHS)
+        for row, length in enumerate(LENGTHS.tolist()):
+            alone, alone_last = layer.run(inputs[row : row + 1, :length], LENGTHS[row : row + 1])
+            torch.testing.assert_close(outputs[row, :length], alone[0], atol=1e-12, rtol=0)
+            assert (outputs[row, length:] == 0).all()
+            for part, alone_part in zip(last, alone_last, strict=True):
+                if part is not None and alone_part is not None:
+                    torch.testing.assert_close(part[row], alone_part[0], atol=1e-12, rtol=0)
+    if bidirectional:  # the backward direction ends at the first position
+        torch.testing.assert_close(last[0][:, H:], outputs[:, 0, H:])
+
+
 def test_the_forget_gate_of_an_lstm_starts_open() -> None:
     layer = CELLS["lstm"].load()(3, H, bidirectional=True)
     for name, parameter in layer.named_parameters():

@@ -260,3 +260,27 @@ def test_embeddings_have_one_standard_deviation_however_tied(tying: str) -> None
     for embedding in (model.src_embedding, model.tgt_embedding):
         assert float(embedding(torch.arange(500)).detach().std()) == pytest.approx(0.5, rel=0.02)
     assert float(model.get_parameter("output.logits.weight").detach().std()) < 0.1
+
+
+def test_residual_connections_and_normalization_by_hand() -> None:
+    """Two layers of the encoder, from the equations: LN after the layer, the sum after that,
+    neither in the last state.
+    """
+    model = make("normalized and residual", "lstm")
+    embedded = torch.randn(1, 4, 6, dtype=torch.float64)
+    below, hiddens = embedded, []
+    for index, (rnn, norm) in enumerate(
+        zip(model.encoder.layers, model.encoder.norms, strict=True)
+    ):
+        outputs, (hidden, _) = rnn(below)
+        mean, variance = (
+            outputs.mean(-1, keepdim=True),
+            outputs.var(-1, unbiased=False, keepdim=True),
+        )
+        above = (outputs - mean) / (variance + 1e-5).sqrt() * norm.weight + norm.bias
+        below = below + above if index else above
+        hiddens.append(hidden.transpose(0, 1).flatten(1))
+    values, summary = model.encoder(embedded, torch.tensor([4]))
+    torch.testing.assert_close(values, below, atol=1e-12, rtol=0)
+    for (last, _), expected in zip(summary.states.layers, hiddens, strict=True):
+        torch.testing.assert_close(last, expected, atol=1e-12, rtol=0)
