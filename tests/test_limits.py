@@ -27,15 +27,15 @@ from nmt.plugins import Extra
 
 ROOT = Path(__file__).resolve().parent.parent
 NMT = sorted(ROOT.glob("nmt/**/*.py"))
-EXTRAS = [path for path in NMT if "extras" in path.parts]
+EXTRAS = [path for path in NMT if ROOT / "nmt/extras" in path.parents]
 TEXTS = [path for path in NMT if path.parent == ROOT / "nmt/texts"]
 CORE = [path for path in NMT if path not in EXTRAS and path not in TEXTS]
 RINGS = {
-    "core": (CORE, 11_154),
-    "texts": (TEXTS, 1_782),
-    "extras": (EXTRAS, 7_940),
-    "tests": ([*ROOT.glob("tests/**/*.py")], 16_862),
-    "scripts": ([*ROOT.glob("scripts/**/*.py")], 2_096),
+    "core": (CORE, 10_975),
+    "texts": (TEXTS, 1_748),
+    "extras": (EXTRAS, 7_894),
+    "tests": ([*ROOT.glob("tests/**/*.py")], 16_789),
+    "scripts": ([*ROOT.glob("scripts/**/*.py")], 2_095),
 }
 MAX_LINES = {"nmt/config/schema.py": 697}
 FUNCTION_LINES, FUNCTION_STATEMENTS = 50, 30  # after the signature
@@ -66,7 +66,7 @@ def test_lines_of_scripts_for_browsers() -> None:
 
 
 def test_files_of_the_core() -> None:
-    assert len([path for path in [*CORE, *TEXTS] if path.stat().st_size]) <= 113
+    assert len([path for path in [*CORE, *TEXTS] if path.stat().st_size]) <= 112
     assert len([path for path in (ROOT / "nmt/model").glob("*.py") if path.stat().st_size]) == 11
 
 
