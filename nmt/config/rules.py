@@ -306,10 +306,8 @@ def _attention_rules(model: ModelConfig) -> Iterator[Rule]:
         "model.attention.heads, model.attention.kind",
         f"{kind} allows only one head",
     )
-    for name, size in (
-        ("encoder", model.encoder.output_size),
-        ("decoder", model.decoder.hidden_size),
-    ):
+    sizes = {"encoder": model.encoder.output_size, "decoder": model.decoder.hidden_size}
+    for name, size in sizes.items():
         yield (
             size % attention.heads,
             f"model.attention.heads, model.{name}.hidden_size",

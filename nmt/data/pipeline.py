@@ -104,9 +104,8 @@ def run_pipeline(job: Job) -> dict[str, Any]:
     total = Tally()
     for source in sources:
         total.add(source.tally, source.name if len(sources) > 1 else None)
-    splits, is_kept, shared = _make_splits(
-        job, pairs, sources, held_out, total.dropped, suspicion.is_dropped
-    )
+    is_out = suspicion.is_dropped
+    splits, is_kept, shared = _make_splits(job, pairs, sources, held_out, total.dropped, is_out)
     for name in ("dev", "test"):
         _write_texts(splits[name].stream(), job.folder, name)
     if like is None and TOKENIZERS[config.tokenizer.kind].trait("learned"):
@@ -114,14 +113,7 @@ def run_pipeline(job: Job) -> dict[str, Any]:
     token_counts, vocabulary = _encode(job, splits, given_vocabularies)
     signatures, ceiling = _tokenizer_ceiling(job, splits["dev"])
     shutil.rmtree(job.scratch)
-    repaired = sum((source.tally.repaired for source in held_out.values()), total.repaired)
-    counts = {
-        "read": total.read,
-        "kept": int(np.count_nonzero(is_kept)),
-        "dropped": {reason: total.dropped[reason] for reason in DROP_REASONS},
-        "repaired": {repair: repaired[repair] for repair in REPAIRS},
-        "unreadable_lines": total.lines,
-    }
+    counts = _counts(total, held_out.values(), is_kept)
     if config.data.sources is not None:
         counts["sources"] = _count_by_source(sources, splits, is_kept)
     return {
@@ -135,6 +127,17 @@ def run_pipeline(job: Job) -> dict[str, Any]:
         "vocabulary": vocabulary,
         "tokenizers": signatures,
         "ceiling": ceiling,
+    }
+
+
+def _counts(total: Tally, held_out: Iterable[Source], is_kept: Mask) -> dict[str, Any]:
+    repaired = sum((source.tally.repaired for source in held_out), total.repaired)
+    return {
+        "read": total.read,
+        "kept": int(np.count_nonzero(is_kept)),
+        "dropped": {reason: total.dropped[reason] for reason in DROP_REASONS},
+        "repaired": {repair: repaired[repair] for repair in REPAIRS},
+        "unreadable_lines": total.lines,
     }
 
 

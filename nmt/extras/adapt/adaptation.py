@@ -172,9 +172,6 @@ def adapt(
             before = _measure_base(config, dev, test, work)
             _train(config, work)
             _choose(config, dev, test, before, work)
-        except TooCostlyError as error:
-            left = " and ".join(map(str, work.made))
-            raise TooCostlyError(f"{error}; or, if you do not want it, delete {left}") from None
         except (ConfigError, DataError) as error:
             # What an interrupted call has left is not lost by a wrong option of this one.
             if not work.is_begun or isinstance(error, NothingGainedError):
@@ -421,7 +418,11 @@ def _choose_share(
     work.say(f"BLEU on dev\n{'share of the way':16}{GENERAL:>9}{MEMORY:>9}")
     work.say(_row("0 %", base_scores))
     results = search(measure_share, base_scores[GENERAL] - work.max_loss)
-    share = best_share(results, base_scores, work.max_loss, is_surely_better)
+    try:
+        share = best_share(results, base_scores, work.max_loss, is_surely_better)
+    except TooCostlyError as error:
+        left = " and ".join(map(str, work.made))
+        raise TooCostlyError(f"{error}; or, if you do not want it, delete {left}") from None
     return share, {0.0: base_scores, **results}
 
 
