@@ -417,7 +417,7 @@ def _choose_share(
 
     work.say(f"BLEU on dev\n{'share of the way':16}{GENERAL:>9}{MEMORY:>9}")
     work.say(_row("0 %", base_scores))
-    results = search(measure_share, base_scores[GENERAL] - work.max_loss)
+    results = search(measure_share, base_scores[GENERAL] - work.max_loss, is_surely_better)
     try:
         share = best_share(results, base_scores, work.max_loss, is_surely_better)
     except TooCostlyError as error:

@@ -31,6 +31,7 @@ from nmt.run.folder import load_tokenizers, load_vocabularies
 from nmt.text.tokenizers import SIDES
 
 N_HALVINGS = 4  # of the way
+SHORTER = (0.9, 0.8, 0.7, 0.6)  # shares, where the whole way costs little
 GENERAL, MEMORY = "general", "memory"
 MAX_SENTENCES = 2000  # of a set
 N_RESAMPLES = 1000
@@ -188,13 +189,27 @@ def between(base: Seq2Seq, trained: Seq2Seq, share: float) -> Seq2Seq:
     return model
 
 
-def search(measure: Callable[[float], Scores], least: float) -> dict[float, Scores]:
-    """The scores of some shares: of the whole way; and if its general score is below `least`, those
-    of a bisection for the longest way that reaches it. As a rule, the score falls on the way.
+def search(
+    measure: Callable[[float], Scores],
+    least: float,
+    is_surely_better: Callable[[float, float], bool],
+) -> dict[float, Scores]:
+    """The scores of some shares: of the whole way; if its general score is below `least`, those of
+    a bisection for the longest way that reaches it, else those of shorter ways until one is surely
+    worse on the memory. As a rule, the general score falls on the way.
+
+    Args:
+        is_surely_better: see `best_share`.
     """
     results = {1.0: measure(1.0)}
+    if results[1.0][GENERAL] >= least:
+        for share in SHORTER:
+            results[share] = measure(share)
+            if is_surely_better(1.0, share):
+                break
+        return results
     low, high = 0.0, 1.0
-    for _ in range(N_HALVINGS if results[1.0][GENERAL] < least else 0):
+    for _ in range(N_HALVINGS):
         middle = (low + high) / 2
         results[middle] = measure(middle)
         low, high = (low, middle) if results[middle][GENERAL] < least else (middle, high)

@@ -16,6 +16,7 @@ from nmt.data.manifest import load_manifest
 from nmt.errors import NmtError
 from nmt.extras.adapt import adaptation
 from nmt.extras.adapt.choice import (
+    SHORTER,
     Change,
     Estimate,
     Scores,
@@ -89,7 +90,8 @@ def test_adapt(nmt: Run, folder: Path, work: Path) -> None:
     assert (result.status, "graphs" in result.err) == (0, False)
     assert nmt("evaluate", "runs/mine").status == 0
     *_, event = read_events(Path("runs/mine") / JOURNAL_FILE)
-    assert (event["event"], event["base"], event["share"]) == ("adaptation", "run", 1.0)
+    assert (event["event"], event["base"]) == ("adaptation", "run")
+    assert event["share"] in (1.0, *SHORTER)
     assert "share: 0.8" in Path("runs/mine/config.yaml").read_text()
     assert Path("runs/mine/adaptation.png").exists()
     # An adapted run is adapted again from its base.
@@ -233,12 +235,24 @@ def results(*pairs: tuple[float, float]) -> dict[float, Scores]:
 
 @given(st.floats(0, 10), st.floats(0, 10))
 def test_the_search_finds_the_longest_way_within_the_loss(slope: float, loss: float) -> None:
-    found = search(lambda share: {"general": 30 - slope * share, "memory": share}, 30 - loss)
+    found = search(
+        lambda share: {"general": 30 - slope * share, "memory": share}, 30 - loss, is_better
+    )
     assert 1.0 in found
     longest = min(1.0, loss / slope) if slope else 1.0
     fitting = [share for share, bleu in found.items() if bleu["general"] >= 30 - loss]
     assert longest - max(fitting, default=0.0) <= 1 / 16 + 1e-9
     assert len(found) <= 5
+
+
+def test_the_search_goes_back_as_long_as_the_memory_loses_nothing_but_chance() -> None:
+    found = search(
+        lambda share: {"general": 30 - share, "memory": 10 + share},
+        20,
+        lambda one, other: one - other > 0.15,
+    )
+    assert [*found] == [1.0, 0.9, 0.8]
+    assert best_share(found, BASE, 1, lambda one, other: one - other > 0.15) == 0.9
 
 
 def test_nothing_within_the_loss_or_nothing_gained() -> None:
