@@ -104,20 +104,13 @@ def start_training(
     corpus = load_training_corpus(config)
     checkpoint = _find_last(folder, config, resume) if world.is_first else None
     is_new = world.is_first and checkpoint is None
-    # Learned before there is a model: both need memory.
-    lexicon = LearnedLexicon.learn(config) if is_new and config.model.lexical_bias else None
-    torch.manual_seed(config.seed)
-    model = build_model(config.prepared_folder, config)
-    origins = first_weights(model, config, lexicon) if is_new else []
+    model, origins = _build_model(config, is_new=is_new)
     # To the device with the lexicon and the weights of a run, which come from the CPU.
     training = choose_precision(Training.of(model.to(device), corpus, config, world))
     if is_new:
         training.notes = [*(origin.text for origin in origins), *notes_on(corpus)]
-    if world.is_first and holds_run(folder):
-        write_run_config(folder, training.config)
-        open_checkpoints(folder, training.config).delete_unreferenced()
-    elif world.is_first:
-        create_run(folder, training.config, config.prepared_folder)
+    if world.is_first:
+        _open_folder(folder, training.config)
     checkpoint = world.broadcast(checkpoint)
     if checkpoint is not None:
         progress = load_training(checkpoint, model, training.optimizer, training.averaged)
@@ -166,6 +159,26 @@ def _find_last(folder: Path, config: Config, resume: bool) -> Path | None:
         )
     check_same_data(folder, config.prepared_folder)
     return open_checkpoints(folder, config).find("last")
+
+
+def _build_model(config: Config, *, is_new: bool) -> tuple[Seq2Seq, list[Origin]]:
+    """The model on the CPU, with random weights; if it is new, also with the first weights that are
+    not random, and where these come from.
+    """
+    # Learned before there is a model: both need memory.
+    lexicon = LearnedLexicon.learn(config) if is_new and config.model.lexical_bias else None
+    torch.manual_seed(config.seed)
+    model = build_model(config.prepared_folder, config)
+    return model, first_weights(model, config, lexicon) if is_new else []
+
+
+def _open_folder(folder: Path, config: Config) -> None:
+    """Make the folder a run, or make an existing one ready to be continued."""
+    if holds_run(folder):
+        write_run_config(folder, config)
+        open_checkpoints(folder, config).delete_unreferenced()
+    else:
+        create_run(folder, config, config.prepared_folder)
 
 
 def _record_start(
