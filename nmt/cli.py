@@ -106,12 +106,13 @@ class Commands(typer.core.TyperGroup):
             return None
         if not row.place:
             prefix = f"{cmd_name} "
+            table = {
+                name.removeprefix(prefix): member
+                for name, member in self.table.items()
+                if name.startswith(prefix)
+            }
             return Commands(
-                table={
-                    name.removeprefix(prefix): member
-                    for name, member in self.table.items()
-                    if name.startswith(prefix)
-                },
+                table=table,
                 name=cmd_name,
                 help=row.sentence,
                 no_args_is_help=True,

@@ -31,10 +31,10 @@ EXTRAS = [path for path in NMT if ROOT / "nmt/extras" in path.parents]
 TEXTS = [path for path in NMT if path.parent == ROOT / "nmt/texts"]
 CORE = [path for path in NMT if path not in EXTRAS and path not in TEXTS]
 RINGS = {
-    "core": (CORE, 10_986),
+    "core": (CORE, 11_028),
     "texts": (TEXTS, 1_748),
-    "extras": (EXTRAS, 7_902),
-    "tests": ([*ROOT.glob("tests/**/*.py")], 16_794),
+    "extras": (EXTRAS, 7_905),
+    "tests": ([*ROOT.glob("tests/**/*.py")], 16_804),
     "scripts": ([*ROOT.glob("scripts/**/*.py")], 2_095),
 }
 MAX_LINES = {"nmt/config/schema.py": 697}

@@ -170,9 +170,8 @@ def open_document(
         return None
     try:
         place, content = _read(file)
-        return import_object(FORMATS[name].trait("opens"))(
-            content, place, name, fill_all=fill == "all", languages=languages
-        )
+        open_file = import_object(FORMATS[name].trait("opens"))
+        return open_file(content, place, name, fill_all=fill == "all", languages=languages)
     except FormatError as error:
         raise DataError(f"{error}; --format {LINES} translates it line by line") from None
     except DataError:

@@ -293,13 +293,8 @@ def score_file(hypotheses: Path, request: Request) -> Evaluation:
             "code": provenance.of_code(),
         },
     }
-    return Evaluation(
-        f"{hypotheses}, {len(outputs):,} sentences",
-        text,
-        outputs,
-        facts,
-        *_score_outputs(outputs, text, request),
-    )
+    subject = f"{hypotheses}, {len(outputs):,} sentences"
+    return Evaluation(subject, text, outputs, facts, *_score_outputs(outputs, text, request))
 
 
 def score_system(
@@ -335,11 +330,8 @@ def score_system(
     )
     n_tokens = sum(len(pair.token_log_probs) for pair in forced)
     loss = -sum(pair.log_prob for pair in forced) / n_tokens
-    return (
-        Evaluation(system.describe(text), text, outputs, facts, *scores, loss),
-        translations,
-        forced,
-    )
+    evaluation = Evaluation(system.describe(text), text, outputs, facts, *scores, loss)
+    return evaluation, translations, forced
 
 
 def read_text(system: System, request: Request) -> EvaluationSet:

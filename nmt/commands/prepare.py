@@ -234,11 +234,10 @@ def summary(manifest: dict[str, Any]) -> str:
     listing = f": {'; '.join(parts)}" if n_shared else ""
     rows.append(("shared sentences", f"{n_shared} between the splits{listing}"))
     if manifest["naive_leak"] is not None:
-        share = f"{manifest['naive_leak']:.1%} of the test pairs"
-        rows.append(("a random split", f"would leak a training sentence into {share}"))
-    for side, language in zip(
-        SIDES, manifest["config"]["data"]["direction"].split("-"), strict=True
-    ):
+        leak = f"would leak a training sentence into {manifest['naive_leak']:.1%} of the test pairs"
+        rows.append(("a random split", leak))
+    languages = manifest["config"]["data"]["direction"].split("-")
+    for side, language in zip(SIDES, languages, strict=True):
         figures, tokenizer = manifest["vocabulary"][side], manifest["tokenizers"][side]
         coverage = f"{figures['coverage']:.2%} of the dev tokens are known"
         new = f" ({figures['new']:,} new)" if "new" in figures else ""

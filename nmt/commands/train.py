@@ -128,7 +128,8 @@ def _train(training: "Training", record: "Record", folder: Path) -> None:
         choice = None
         if training.world.is_first:
             choice = choose(folder, training.config, training.device, progress.step)
-            make_graphs(folder, find_checkpoint(folder), training.config.decoding.cpu_precision)
+            precision = training.config.decoding.cpu_precision
+            make_graphs(folder, find_checkpoint(folder), precision)
         record.end(progress, choice)
     elif not training.world.broadcast(record.is_stopped):
         raise TrainingError(

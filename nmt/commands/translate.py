@@ -296,10 +296,10 @@ def output_lines(translator: "TextTranslator", inputs: InputTexts, shown: Shown)
         end = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"
         print(f"nmt: type a sentence, Enter translates it; {end}", file=sys.stderr)
     if shown.score:
-        score = partial(score_texts, translator.sentence_translator)
-        return score_lines(
-            answers(inputs, score, warnings_of_pair), inputs.unit, as_json=shown.as_json
+        pairs = answers(
+            inputs, partial(score_texts, translator.sentence_translator), warnings_of_pair
         )
+        return score_lines(pairs, inputs.unit, as_json=shown.as_json)
 
     def translate(texts: Sequence[str]) -> list[Any]:
         prefixes = None if shown.prefix is None else [shown.prefix] * len(texts)

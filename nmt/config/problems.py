@@ -157,10 +157,11 @@ def _suggestion(location: _Location) -> str:
     """Keys to suggest: a similar key in the same section, or the same key in another section."""
     known_keys, unknown_key = list(location.section.model_fields), location.path[-1]
     in_other_sections = [key for key in _keys(Config) if key.endswith(f".{unknown_key}")]
-    suggestions = [
+    similar = [
         ".".join([*location.path[:-1], key])
         for key in get_close_matches(unknown_key, known_keys, n=1)
-    ] or in_other_sections[:3]
+    ]
+    suggestions = similar or in_other_sections[:3]
     return (
         f"did you mean {' or '.join(suggestions)}?"
         if suggestions

@@ -165,9 +165,8 @@ class _Dumper(yaml.SafeDumper):
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
         # Only double quotes can escape a line break, which keeps the whole text on one line.
-        return self.represent_scalar(
-            "tag:yaml.org,2002:str", text, '"' if LINE_BREAK.search(text) else None
-        )
+        style = '"' if LINE_BREAK.search(text) else None
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style)
 
     def represent_decimal(self, value: float) -> yaml.ScalarNode:
         if 1e-8 <= abs(value) < 1:  # not 1.0e-05; smaller numbers have an exponent

@@ -172,10 +172,8 @@ class Batch:
             return [self]
         middle = len(self) // 2
         n_first = int(self.tgt_mask[:middle].sum())
-        return [
-            self._slice(slice(middle), slice(n_first)),
-            self._slice(slice(middle, None), slice(n_first, None)),
-        ]
+        first = self._slice(slice(middle), slice(n_first))
+        return [first, self._slice(slice(middle, None), slice(n_first, None))]
 
     def _slice(self, rows: slice, tokens: slice) -> "Batch":
         tensors = (self.src, self.src_lengths, self.tgt_in, self.tgt_out, self.tgt_mask)
@@ -222,8 +220,8 @@ def build_batch(src: Sequence[SentenceIds], tgt: Sequence[SentenceIds]) -> Batch
     tgt_in = torch.from_numpy(pad([np.concatenate(([SOS], ids)) for ids in tgt]))
     tgt_out, tgt_lengths = map(torch.from_numpy, pad_with_eos(tgt))
     mask = torch.arange(tgt_out.shape[1]) < tgt_lengths.unsqueeze(1)
-    positions = _token_positions(mask)
-    return Batch(source, src_lengths, tgt_in, tgt_out, mask, positions, len(positions))
+    n_tokens = int(tgt_lengths.sum())
+    return Batch(source, src_lengths, tgt_in, tgt_out, mask, _token_positions(mask), n_tokens)
 
 
 def send(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:

@@ -54,7 +54,8 @@ class TokenizedChunk(NamedTuple):
             np.int32,
         )
         counts = np.bincount(numbers, minlength=len(index)).tolist()
-        return cls([*index], counts, numbers, np.array([*map(len, sentences)], np.int32))
+        lengths = np.array([len(tokens) for tokens in sentences], np.int32)
+        return cls([*index], counts, numbers, lengths)
 
 
 @dataclass
@@ -109,8 +110,8 @@ def learn(config: TokenizerConfig, paths: list[Path]) -> bytes:
     Raises:
         DataError: it cannot learn from them.
     """
-    tokenizer = TOKENIZERS[config.kind].load()
-    return bytes(tokenizer.learn(chain.from_iterable(map(read_lines, paths)), config))
+    texts = chain.from_iterable(map(read_lines, paths))
+    return bytes(TOKENIZERS[config.kind].load().learn(texts, config))
 
 
 def tokenize(

@@ -104,7 +104,8 @@ class TableSource(PairSource):
 
     def rows(self, advance: Callable[[int], object] = ignore_progress) -> Iterator[RawRow]:
         lines = read_raw_lines(self.path, self.member, advance=advance)
-        return ((row,) for row in islice(read_rows(lines, self.dialect), self.first_line - 1, None))
+        rows = read_rows(lines, self.dialect)
+        return ((row,) for row in islice(rows, self.first_line - 1, None))
 
     def pair(self, row: RawRow) -> tuple[str, str] | None:
         text = row[0].decode("utf-8")
@@ -242,10 +243,8 @@ def open_source(config: SourceConfig, files: Files, languages: Languages) -> lis
     Raises:
         DataError: a file cannot be read, lacks a configured column, or has no partner.
     """
-    return [
-        replace(source, has_accelerators=config.accelerators)
-        for source in FORMATS[config.format].load()(config, files, languages)
-    ]
+    sources = FORMATS[config.format].load()(config, files, languages)
+    return [replace(source, has_accelerators=config.accelerators) for source in sources]
 
 
 def open_lines(config: SourceConfig, files: Files, languages: Languages) -> list[PairSource]:
@@ -276,11 +275,12 @@ def open_table(config: SourceConfig, files: Files, languages: Languages) -> list
 
 
 def _open_table(config: SourceConfig, path: Path, languages: Languages) -> TableSource:
-    part = FORMATS[config.format]
-    dialect = find_dialect(path, config.member, part.trait("delimiters") or "\t")
-    row = next(read_rows(read_raw_lines(path, config.member), dialect))
+    delimiters = FORMATS[config.format].trait("delimiters") or "\t"
+    dialect = find_dialect(path, config.member, delimiters)
+    lines = read_raw_lines(path, config.member)
+    first_row = next(read_rows(lines, dialect)).decode("utf-8", "replace")
     try:
-        first = [cell.strip() for cell in dialect.cells(row.decode("utf-8", "replace"))]
+        first = [cell.strip() for cell in dialect.cells(first_row)]
     except csv.Error as error:
         raise DataError(f"{path}, line 1: has bad quotation marks ({error})") from None
     has_ids = len(first) >= 4 and first[0].isdigit() and first[2].isdigit()
@@ -291,12 +291,13 @@ def _open_table(config: SourceConfig, path: Path, languages: Languages) -> Table
         )
     columns: Mapping[str, int | str] = config.columns or {}
     if config.columns is None:
-        english, other = part.trait("english_first")
+        english, other = FORMATS[config.format].trait("english_first")
         columns = {language: english if language == "en" else other for language in languages}
     names = [columns[language] for language in languages]
     has_header = any(isinstance(name, str) for name in names)
     src, tgt = (_column_index(path, name, first) for name in names)
-    if part.trait("needs_columns") and not has_header and len(first) > max(src, tgt):
+    has_names = FORMATS[config.format].trait("needs_columns")
+    if has_names and not has_header and len(first) > max(src, tgt):
         header = first[src].lower(), first[tgt].lower()
         if header in (("source", "target"), ("src", "tgt"), languages):
             raise DataError(

@@ -138,7 +138,8 @@ def training_parts(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     is "not recorded". `nmt augment` records more of the pairs that it adds.
     """
     train = {"origin": ORIGINAL, "pairs": manifest["splits"]["train"]["pairs"], "repeat": 1}
-    parts = [*(manifest.get("augmentation") or {"parts": [train]})["parts"]]
+    augmentation = manifest.get("augmentation") or {"parts": [train]}
+    parts = [*augmentation["parts"]]
     # nmt 0.1 called all pairs of an augmented folder original, with the runs of all its parts.
     if parts[0].get("runs"):
         parts[0] = {**parts[0], "origin": "not recorded"}

@@ -64,10 +64,10 @@ class Job:
 
     @property
     def tokenizers(self) -> dict[Side, TokenizerPlan]:
-        data, config = self.config.data, self.config.tokenizer
+        languages = self.config.data.direction.split("-")
         return {
-            "src": (config, data.src_language, "src", self.folder),
-            "tgt": (config, data.tgt_language, "tgt", self.folder),
+            side: (self.config.tokenizer, language, side, self.folder)
+            for side, language in zip(SIDES, languages, strict=True)
         }
 
     def bar(self, label: str, total: int, unit: str = " pairs") -> "tqdm[Any]":
@@ -337,10 +337,9 @@ def _write_texts(pairs: Iterable[Pair], folder: Path, name: str) -> dict[Side, P
 
 def _learn_tokenizers(job: Job, train: Split) -> None:
     config = job.config
+    fingerprints = train.fingerprints("pair")
     # More pairs would take more time and memory.
-    is_sampled = splitting.sample_pairs(
-        train.fingerprints("pair"), 200_000, config.data.split.seed, "subwords"
-    )
+    is_sampled = splitting.sample_pairs(fingerprints, 200_000, config.data.split.seed, "subwords")
     copies = np.zeros(len(train.source), np.bool_)
     copies[train.is_member] = is_sampled
     texts = _write_texts(train.source.stream(copies), job.scratch, "subwords")

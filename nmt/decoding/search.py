@@ -177,7 +177,8 @@ class _Beams:
             candidates = sample(model.log_probs(vectors), banned, uniform, self.options)
         else:
             # The best K + M tokens include the best K that are not banned.
-            candidates = without_banned(*model.best(vectors, self.size + banned.shape[1]), banned)
+            best = model.best(vectors, self.size + banned.shape[1])
+            candidates = without_banned(*best, banned)
         # A hypothesis ends where everything is banned.
         forced = np.where(candidates.log_probs.max(1) == -np.inf, EOS, -1)
         if t < self.prefix.shape[1]:

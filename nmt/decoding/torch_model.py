@@ -64,7 +64,8 @@ class TorchModel(TranslationModel):
         if self.terms is not None:
             found = (send(torch.from_numpy(part), device) for part in self.terms.look_up(sources))
             memory = memory._replace(translations=Translations(*found))
-        return OnDevice(memory, device), OnDevice(self.model.start(memory), device)
+        state = self.model.start(memory)
+        return OnDevice(memory, device), OnDevice(state, device)
 
     @torch.inference_mode()
     def step(self, ids: NDArray[np.int64], state: OnDevice, memory: OnDevice) -> StepOutput:

@@ -101,7 +101,8 @@ class DenseBridge(Bridge):
             if not self.has_cell_state:
                 layers.append((first, None))
                 continue
-            layers.append((first, torch.tanh(self.cell[index](hidden if cell is None else cell))))
+            projected = self.cell[index](hidden if cell is None else cell)
+            layers.append((first, torch.tanh(projected)))
         return RecurrentState(tuple(layers))
 
 

@@ -116,12 +116,13 @@ def check_graph() -> bytes:
     rows = np.full((4, 256), 255, np.uint8)
     matrix = np.full((256, 64), 127, np.int8)
     matrix[:, ::2] = -128
+    exact = rows.astype(np.float32) @ matrix.astype(np.float32)
     constants = {
         "rows": rows,
         "matrix": matrix,
         "one": np.float32(1),
         "zero": np.uint8(0),
-        "exact": rows.astype(np.float32) @ matrix.astype(np.float32),
+        "exact": exact,
     }
     product = ["rows", "matrix", "one", "one", "zero"]
     nodes = [

@@ -118,7 +118,8 @@ class Lexicon:
         places = starts - np.take_along_axis(starts, firsts, 1)
         parts = self.keys[src] * _POWERS[places.clip(max=MAX_CHARACTERS - 1)]
         keys = np.zeros_like(src)
-        np.add.at(keys, (np.arange(len(src))[:, None], firsts), parts)
+        rows = np.arange(len(src))[:, None]
+        np.add.at(keys, (rows, firsts), parts)
         return np.take_along_axis(keys, firsts, 1)
 
 

@@ -94,7 +94,8 @@ def _figure(
     scale = figure.add_axes(
         (1 + 0.28 / width, 1 - scale_height / height, 0.11 / width, scale_height / height)
     )
-    figure.colorbar(mesh, cax=scale, ticks=[0, 0.5, 1]).outline.set_visible(False)
+    bar = figure.colorbar(mesh, cax=scale, ticks=[0, 0.5, 1])
+    bar.outline.set_visible(False)
     scale.tick_params(length=0, pad=4, labelsize=8, labelcolor=INK)
     return figure
 

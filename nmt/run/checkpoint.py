@@ -215,9 +215,10 @@ class Checkpoints:
             return []
         try:
             value = read_json(path)
-            kept = _KEPT.validate_python(
-                value.get("kept", [{"checkpoint": value["checkpoint"], "step": value["step"]}])
+            entries = value.get(
+                "kept", [{"checkpoint": value["checkpoint"], "step": value["step"]}]
             )
+            kept = _KEPT.validate_python(entries)
             # None may lie outside of the run.
             if all(CHECKPOINT_NAME.fullmatch(checkpoint.checkpoint) for checkpoint in kept):
                 return kept

@@ -133,7 +133,8 @@ def _candidates(text: str, words: Words | None) -> list[Accelerator]:
     found = []
     for match in _MARK.finditer(text):
         if mark := match["bracketed"]:
-            found.append(Accelerator(match.start("bracketed"), mark, match["key"], *match.span()))
+            place = match.start("bracketed")
+            found.append(Accelerator(place, mark, match["key"], *match.span()))
         elif match["word"]:
             found += _inside(text, match["word"], match.start(), words)
     return found

@@ -32,10 +32,18 @@ class Vocabulary:
     def __init__(self, tokens: Sequence[str], counts: Sequence[int]) -> None:
         """`tokens` excludes the special tokens; `counts[0]` is the count of `<unk>`, then one count
         follows for each token.
+
+        Raises:
+            ValueError: a token occurs twice, is spelled like a special token, or cannot be stored
+                in the file.
         """
         self._tokens = (*SPECIALS, *tokens)
         self.counts = (0, counts[0], 0, 0, *counts[1:])
         self._ids = {token: index for index, token in enumerate(tokens, start=len(SPECIALS))}
+        if len(self._ids) != len(tokens) or not self._ids.keys().isdisjoint(SPECIALS):
+            raise ValueError("each token must occur once, and not be spelled like a special token")
+        if any(not token or "\t" in token or "\n" in token or "\r" in token for token in tokens):
+            raise ValueError("a token must not be empty, nor contain a tab or a line break")
 
     @classmethod
     def build(
@@ -100,6 +108,15 @@ class Vocabulary:
     def __iter__(self) -> Iterator[str]:
         return iter(self._tokens)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and (self._tokens, self.counts) == (
+            other._tokens,
+            other.counts,
+        )
+
+    def __hash__(self) -> int:
+        return hash(self._tokens)
+
     def ids(self, tokens: Iterable[str]) -> list[int]:
         """UNK for unknown tokens. A text token spelled "<pad>" is unknown too, never a special
         id.
@@ -154,9 +171,10 @@ class WordFrequencies:
 
     def log_probs(self, texts: Sequence[str]) -> list[float]:
         """Of the tokens of each text, as if each were independent of the others."""
+        all_tokens = self._tokenizer.split_all(texts)
         return [
             sum(self._log_probs[index] for index in self._vocabulary.ids(tokens))
-            for tokens in self._tokenizer.split_all(texts)
+            for tokens in all_tokens
         ]
 
     def known(self, text: str) -> list[bool]:

@@ -50,7 +50,8 @@ def fit(training: "Training", record: "Record", stop: Callable[[], bool]) -> Pro
     for update in prefetch(updates(training), training.device):
         fraction = progress.fraction(config, update.n_parts, update.n_batches)
         moment = Moment(update.step, progress.reductions, fraction)
-        outcome = train_step(loss, training, update, learning_rate(moment, config.learning_rate))
+        rate = learning_rate(moment, config.learning_rate)
+        outcome = train_step(loss, training, update, rate)
         record.update(update, outcome, progress)
         # The first process decides for all.
         seconds, stopped = world.broadcast((record.seconds, stop() or record.is_stopped))
@@ -267,7 +268,8 @@ class Training:
         if not outcome.is_finite:
             return
         clipping = min(1.0, self.config.training.clip_norm / (outcome.gradient_norm + 1e-6))
-        torch._foreach_mul_(self._gradients(), clipping * self.world.size / outcome.n_tokens)
+        scale = clipping * self.world.size / outcome.n_tokens
+        torch._foreach_mul_(self._gradients(), scale)
         for group in self.optimizer.param_groups:
             group["lr"] = outcome.learning_rate
         self.optimizer.step()

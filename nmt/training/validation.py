@@ -116,12 +116,13 @@ class Validator:
 
     def validate(self) -> Validation:
         """Measure the model as it is now. It must be in evaluation mode."""
-        translations = Translator(
+        translator = Translator(
             TorchModel(self.model),
             tokenizers=self.tokenizers,
             vocabularies=self.vocabularies,
             options=self.options,
-        ).translate(self.sources)
+        )
+        translations = translator.translate(self.sources)
         outputs = [translation.text for translation in translations]
         scores = {name: measure(name, outputs, self.references, self.config) for name in METRICS}
         samples = tuple(

@@ -84,7 +84,8 @@ class Judged:
     def file(self, number: int) -> str:
         """The name of the file that has a pair."""
         files = self.sources[self.sets[number]].pairs.files
-        return str(files[bisect_right(files, self.indices[number], key=itemgetter(0)) - 1][1])
+        place = bisect_right(files, self.indices[number], key=itemgetter(0))
+        return str(files[place - 1][1])
 
     def _find(self) -> None:
         words, is_open = self._words, self.rules == 0
@@ -132,7 +133,8 @@ class Judged:
             if kind == "misaligned":
                 self.score = np.where(np.isnan(z), -np.inf, z)
                 self.hits["boilerplate"] = is_open & self._is_boilerplate(z)
-            real = np.where(self._judge(z, of_made, self.sets[origins], kind), np.nan, real)
+            is_wrong = self._judge(z, of_made, self.sets[origins], kind)
+            real = np.where(is_wrong, np.nan, real)
 
     def _judge(self, z: Floats, of_made: Floats, sets_of_made: Indices, kind: Kind) -> Mask:
         """Which pairs are wrong, by their scores and those of pairs that are made wrong."""

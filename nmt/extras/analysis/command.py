@@ -1,7 +1,7 @@
 """`nmt analyze`: what is behind the scores of a run, an ensemble or a file of translations."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -50,7 +50,22 @@ from nmt.run.evaluated import open_system
 # Each part finds a section of the analysis, or nothing; the order is that of the text and the page.
 PARTS = leaks, comparison, alignment_error
 DETAILS = groups, attention, exposure_bias, wrong_outputs, extremes, attention_figures
-Finish = Callable[..., Analysis]  # `_analyze`, but for what the options say
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to find beyond the scores.
+
+    Attributes:
+        details: show all parts. other: a run or a file of translations to compare with.
+        alignments: a file of reference alignments.
+        report: the folder of the page.
+    """
+
+    details: bool
+    other: Path | None
+    alignments: Path | None
+    report: Path | None
 
 
 def command(
@@ -126,45 +141,40 @@ def command(
             ),
         }
     )
-    other = compare or not_worse_than
-    has_details = details or report is not None or alignments is not None
-    finish = partial(_analyze, report=report, has_details=has_details)
-    if hypotheses is None:
-        analysis = _analyze_run(request, other, alignments, finish)
-    else:
-        analysis = _analyze_file(hypotheses, request, other, finish)
+    wanted = Wanted(details, compare or not_worse_than, alignments, report)
+    analyze = _analyze_run if hypotheses is None else _analyze_file
+    analysis = analyze(request, wanted)
     print(to_json(analysis.to_dict()) if as_json else analysis.to_text(details=details))
     failures = [failure for section in analysis.sections for failure in section.failures]
     if not_worse_than is not None and failures:
         raise NmtError("; ".join(failures))
 
 
-def _analyze_file(
-    hypotheses: Path, request: Request, other: Path | None, finish: Finish
-) -> Analysis:
-    """A file of translations. other: a run or a file of translations to compare with."""
-    evaluation = score_file(hypotheses, request)
-    text = evaluation.text
-    compared = None if other is None else read_other(other, text)
-    return finish(evaluation, Translated([], evaluation.outputs, text.references, other=compared))
+def _analyze_file(request: Request, wanted: Wanted) -> Analysis:
+    """A file of translations."""
+    assert request.hypotheses is not None
+    evaluation = score_file(request.hypotheses, request)
+    text, other = evaluation.text, wanted.other
+    translated = Translated(
+        [],
+        evaluation.outputs,
+        text.references,
+        other=None if other is None else read_other(other, text),
+    )
+    return _analyze(evaluation, translated, wanted)
 
 
-def _analyze_run(
-    request: Request, other: Path | None, alignments: Path | None, finish: Finish
-) -> Analysis:
-    """A run. All that can fail early comes before its translations.
-
-    other: as of `_analyze_file`. alignments: a file of reference alignments.
-    """
+def _analyze_run(request: Request, wanted: Wanted) -> Analysis:
+    """A run. All that can fail early comes before its translations."""
     with open_system(request.runs, device=request.device, overrides=request.overrides) as system:
         text = read_text(system, request)
         sources = text.sources or []
-        links = (
+        alignments = (
             None
-            if alignments is None
-            else read_reference_alignments(alignments, sources, text.references[0])
+            if wanted.alignments is None
+            else read_reference_alignments(wanted.alignments, sources, text.references[0])
         )
-        compared = None if other is None else load_other(other, text, system, request)
+        other = None if wanted.other is None else load_other(wanted.other, text, system, request)
         evaluation, translations, forced = score_system(system, text, request)
         translated = Translated(
             sources,
@@ -175,11 +185,11 @@ def _analyze_run(
             translations,
             forced,
             training_overlap(text, system, request.data),
-            compared,
-            links,
+            other,
+            alignments,
             system.config.data.tgt_language,
         )
-        analysis = finish(evaluation, translated, system.folders)
+        analysis = _analyze(evaluation, translated, wanted, system.folders)
         results, keys = analysis.to_dict(), (*HISTORY_KEYS, "comparison")
         store(system, analysis.evaluation, results, keys)
     return analysis
@@ -188,20 +198,18 @@ def _analyze_run(
 def _analyze(
     evaluation: Evaluation,
     translated: Translated,
+    wanted: Wanted,
     folders: Sequence[Path] = (),
-    *,
-    report: Path | None,
-    has_details: bool,
 ) -> Analysis:
-    """What the parts find beyond the scores, with the page if requested. `folders`: of the runs.
-    report: the folder of the page. has_details: for a run, whether to find all.
-    """
-    is_run = translated.translator is not None
+    """What the parts find beyond the scores, with the page if requested. `folders`: of the runs."""
+    with_details = translated.translator is not None and bool(
+        wanted.details or wanted.report or wanted.alignments
+    )
     sections, details = (
         [section for part in parts if (section := part(translated)) is not None]
-        for parts in (PARTS, DETAILS if has_details and is_run else ())
+        for parts in (PARTS, DETAILS if with_details else ())
     )
     analysis = Analysis(evaluation, sections, details)
-    if report is not None:
-        write_report(analysis, report, folders)
+    if wanted.report is not None:
+        write_report(analysis, wanted.report, folders)
     return analysis

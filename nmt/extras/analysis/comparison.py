@@ -19,6 +19,7 @@ from nmt.evaluation.scores import (
     SEED,
     SentenceStatistics,
     build_metric,
+    canonical_name,
     collect_statistics,
     sentence_chrf,
     usual_metrics,
@@ -210,9 +211,12 @@ def compare(
 
     Args:
         language: of the texts, as in `score`.
+
+    Raises:
+        DataError: a metric is unknown.
     """
     differences = []
-    for name in metrics:
+    for name in map(canonical_name, metrics):
         metric = build_metric(name, lowercase=lowercase, language=language, references=references)
         ours, theirs = (
             collect_statistics(metric, outputs, references) for outputs in (hypotheses, other)

@@ -230,7 +230,7 @@ def find_teachers(runs: Sequence[Path], data: PreparedData, known: HeldOut) -> l
     """
     teachers = find_members(runs, data, data.config.data.direction, known)
     for teacher, _ in teachers:
-        if [*map(list, load_vocabularies(teacher))] != [*map(list, data.vocabularies)]:
+        if load_vocabularies(teacher) != data.vocabularies:
             raise DataError(
                 f"{teacher}: its vocabularies differ from those of {data.folder}; a teacher needs "
                 "the same"

@@ -115,6 +115,7 @@ def test_it_says_how_long_it_takes(nmt: Run, work: Path, monkeypatch: pytest.Mon
         r"\ntrained for 3 updates, \d+ s\nBLEU on dev\nshare of the way  general   memory\n0 % ",
         out,
     )
+    assert "\n90 % " in out  # a shorter way is measured, too
     out = nmt(*words, "--minutes", 0.02, "-o", "runs/timed").out
     assert re.search(r"\nabout 1 s for \d+ updates, then ", out)
     training = load_run_config(Path("runs/timed")).training
