@@ -60,6 +60,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files = dict.fromkeys(("letters.txt", "news.en"), src)
     files |= dict.fromkeys(("news.de", "out.txt", "r1", "r2", "baseline/test.txt"), tgt)
     files |= dict(zip(("train.en", "train.fr"), zip(*PAIRS, strict=True), strict=True))
+    files["ui.en-de.tsv.gz"] = list(map("\t".join, toy.MEMORY))
     files |= {f"parts/{start:02}.gz": src[start : start + 4] for start in range(0, 20, 4)}
     for name, lines in files.items():
         (folder / name).parent.mkdir(exist_ok=True)
@@ -75,7 +76,6 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).write_text(content, encoding="utf-8")
     toy.write_table(folder / "pairs.tsv", PAIRS)
     toy.write_table(folder / "field.tsv", toy.sentence_pairs())
-    toy.write_table(folder / "captions.tsv", toy.MEMORY)
     segment = '<tuv xml:lang="{}"><seg>{}</seg></tuv>'
     units = (
         f"<tu>{segment.format('en', src)}{segment.format('de', tgt)}</tu>"
