@@ -26,7 +26,7 @@ FROM python:3.12-slim
 ARG TORCH_INDEX
 RUN pip install --no-cache-dir torch ${TORCH_INDEX:+--index-url "$TORCH_INDEX"}
 COPY --from=build /dist /dist
-RUN pip install --no-cache-dir "$(echo /dist/*.whl)[documents,formats,hub,serve,tensorboard]" && rm -r /dist
+RUN pip install --no-cache-dir "$(echo /dist/*.whl)[documents,formats,serve,tensorboard]" && rm -r /dist
 # A user without a home folder can still cache downloads and fonts.
 ENV HOME=/tmp
 WORKDIR /work

@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.installed-docs
 CONFIG := configs/sample.yaml
 RUN := runs/sample
-EXTRAS := documents formats hub languages serve tensorboard
+EXTRAS := documents formats languages serve tensorboard
 SENTENCE := Lena is calling her brother because she wants to go to the park.
 
 heading = @printf '\n=== %s\n' '$(1)'

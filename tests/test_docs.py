@@ -39,7 +39,7 @@ PARSERS: dict[str, Any] = {
     name: GROUP.get_command(None, name) for name, row in all_commands().items() if row.place
 }
 USAGE_ERROR: Any = typer.BadParameter.__base__
-OTHER_PROGRAMS = (".", "cd", "curl", "export", "tensorboard", "tr")
+OTHER_PROGRAMS = (".", "cd", "curl", "export", "hf", "tensorboard", "tr")
 NEW_PARTS = re.compile("cosine|couplets|exact")  # tests/test_docs_run.py adds them
 CODE = "".join(path.read_text("utf-8") for path in (ROOT / "nmt").rglob("*.py"))
 TYPES = set(re.findall(r"^(?:class )?(\w+)(?:\(|:| = Literal)", CODE, re.M))

@@ -566,22 +566,13 @@ def test_run(nmt: Run, project: None, edit: Edit, words: tuple[str, ...], text: 
     nmt.refuses(text, "translate", *words, stdin=b"Hello.\n")
 
 
-@pytest.mark.parametrize(
-    ("extra", "library", "words"),
-    [
-        ("serve", "uvicorn", "serve"),
-        ("share", "huggingface_hub", "share pull me/toy"),
-    ],
-)
-def test_a_missing_library(
-    nmt: Run, project: None, monkeypatch: pytest.MonkeyPatch, extra: str, library: str, words: str
-) -> None:
-    for name in [name for name in sys.modules if name.startswith(f"nmt.extras.{extra}.")]:
+def test_a_missing_library(nmt: Run, project: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("nmt.extras.serve.")]:
         monkeypatch.delattr(name)
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, library, None)
-    text = f"nmt: needs {library}, which is not installed: `pip install 'nmt["
-    nmt.refuses(text, *words.split())
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    text = "nmt: needs uvicorn, which is not installed: `pip install 'nmt[serve]'"
+    nmt.refuses(text, "serve")
 
 
 def test_correct_data_with_a_byte_order_mark_is_prepared_without_a_warning(

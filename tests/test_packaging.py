@@ -19,7 +19,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-EXTRAS = ("documents", "formats", "hub", "serve", "tensorboard")
+EXTRAS = ("documents", "formats", "serve", "tensorboard")
 LINUX = {"sys_platform": "linux", "platform_machine": "x86_64", "os_name": "posix"}
 # Packages of builds of torch for GPUs. setuptools: torch needs it on some versions of Python only.
 OF_TORCH = re.compile(r"cuda-|nvidia-|triton$|torch$")

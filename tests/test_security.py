@@ -17,7 +17,6 @@ import pytest
 from nmt import cli
 from tests import toy
 from tests.conftest import Run
-from tests.extras.share.hub import TOKEN, running_hub
 from tests.toy import replace
 
 Edit = Callable[[Path], object]
@@ -281,9 +280,6 @@ def test_no_command_runs_code_from_data_nor_does_more_than_it_should(tmp_path: P
         ("write", ["runs", "show", "runs/toy", "--card"]),
         ("write", ["runs", "list", "runs"]),
         ("write", ["export", "runs/toy", "-o", "exported", "--set", "decoding.precision=int8"]),
-        ("write connect", ["share", "push", "runs/toy", "owner/toy"]),
-        ("write connect", ["share", "pull", "owner/toy", "-o", "pulled"]),
-        ("", ["translate", "--run", "pulled", SENTENCE]),
         ("", ["translate", "--run", "runs/toy", SENTENCE]),
         ("write", ["translate", "--run", "runs/toy", "--file", "page.md", "-o", "seite.md"]),
         ("", ["check", "part.txt", "teil", "--json"]),
@@ -293,23 +289,15 @@ def test_no_command_runs_code_from_data_nor_does_more_than_it_should(tmp_path: P
         ("connect", ["serve", "runs/toy", "--port", port]),
     ]
     script = Path(__file__).with_name("watched_commands.py")
-    with running_hub() as hub:
-        environment = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([*sys.path, os.environ["PYTHONPATH"]]),
-            "HF_ENDPOINT": hub.address,
-            "HF_HUB_DISABLE_XET": "1",
-            "HF_HOME": str(tmp_path / "hub"),
-            "HF_TOKEN": TOKEN,
-        }
-        process = subprocess.run(
-            [sys.executable, script, json.dumps(commands)],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    paths = [*sys.path, os.environ["PYTHONPATH"]]
+    process = subprocess.run(
+        [sys.executable, script, json.dumps(commands)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert process.returncode == 0, process.stderr[-2000:]
     assert '"translatedText":' in process.stdout
     watched = {name for _, words in commands for name in (words[0], " ".join(words[:2]))}

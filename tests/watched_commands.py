@@ -33,7 +33,6 @@ import nmt.commands
 from nmt import cli
 
 LIBRARIES = (
-    "huggingface_hub",
     "markdown_it",
     "matplotlib.pyplot",
     "onnxruntime.quantization",

@@ -178,7 +178,7 @@ def find_run(folder: Path | None) -> Path:
                     f"{path}: is neither a file nor a folder; copy the whole run again"
                 )
         return folder
-    # A copy of the weights alone, as from the hub, has only the best checkpoint.
+    # A bundle that was unpacked has only the best checkpoint.
     pointers = {
         path.parent.parent: path.stat().st_mtime
         for name in ("best", "last")

@@ -16,20 +16,12 @@ NO_LICENSE = (
 )
 
 
-def model_card(
-    facts: Mapping[str, Any],
-    step: int,
-    *,
-    repository: str | None = None,
-    license_id: str | None = None,
-) -> str:
+def model_card(facts: Mapping[str, Any], step: int) -> str:
     """The card as Markdown.
 
     Args:
         facts: of the run, as `nmt runs show --json` prints them.
         step: of the weights. Only scores of these weights are listed.
-        repository: USER/NAME, for the commands; None if it is not known.
-        license_id: such as cc-by-2.0; None if the user has not named one.
     """
     facts = _escaped(facts)
     src, tgt = facts["direction"].split("-")
@@ -40,19 +32,18 @@ def model_card(
         if event["step"] == step and event.get("scores")
     }
     evaluations = [*latest.values()]
-    repository = repository or f"USER/{facts['name']}"
-    run = f"runs/{repository.rpartition('/')[2]}"
+    bundle = f"{facts['name']}.nmt"
     size = f" and {n / 1e6:.1f} million parameters" if (n := facts["parameters"]["total"]) else ""
     n_src, n_tgt = (vocabulary["size"] for vocabulary in facts["vocabulary"].values())
     return "\n".join(
         [
-            f"---\n{_metadata(facts, evaluations, license_id)}---\n",
+            f"---\n{_metadata(facts, evaluations)}---\n",
             f"# {facts['name']}: translation from {src} to {tgt}\n",
             f"A recurrent encoder-decoder with attention{size}, made with nmt. "
             f"Its vocabularies have {n_src:,} and {n_tgt:,} tokens.\n",
-            "## Use\n\n```\npip install 'nmt[hub]'",
-            f'nmt share pull {repository}\nnmt translate --run {run} "..."\n```\n',
-            f'```python\nimport nmt\n\nprint(nmt.load("{run}").translate(["..."])[0].text)\n```\n',
+            f'## Use\n\n```\npip install nmt\nnmt translate --run {bundle} "..."\n```\n',
+            "```python\nimport nmt\n",
+            f'print(nmt.load("{bundle}").translate(["..."])[0].text)\n```\n',
             "The input is plain text, one sentence per line. "
             "The files are data: loading them runs no code.\n",
             f"## Scores\n\n{_scores(evaluations)}\n",
@@ -64,7 +55,7 @@ def model_card(
             "- It translates each sentence by itself, without the sentences around it.",
             "- Translations can be wrong, leave things out, or repeat the bias of the data. "
             "A person should check what matters.\n",
-            f"## License\n\n{f'`{license_id}`' if license_id else NO_LICENSE}\n",
+            f"## License\n\n{NO_LICENSE}\n",
         ]
     )
 
@@ -80,12 +71,9 @@ def _escaped(value: Any) -> Any:
     return value
 
 
-def _metadata(
-    facts: Mapping[str, Any], evaluations: list[dict[str, Any]], license_id: str | None
-) -> str:
+def _metadata(facts: Mapping[str, Any], evaluations: list[dict[str, Any]]) -> str:
     metadata: dict[str, Any] = {
         "language": facts["direction"].split("-"),
-        **({"license": license_id} if license_id else {}),
         "library_name": "nmt",
         "pipeline_tag": "translation",
         "tags": ["translation", "nmt", "attention"],

@@ -106,8 +106,14 @@ def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:
     """
     if path.is_dir():
         raise CheckpointError(f"{path}: is a folder; name a file with -o")
+    info = {
+        "format": "nmt bundle",
+        "format_version": FORMAT_VERSION,
+        "nmt_version": __version__,
+        "checkpoint": checkpoint.name,
+    }
     members = {
-        INFO_FILE: json.dumps(describe(checkpoint.name), indent=2).encode(),
+        INFO_FILE: json.dumps(info, indent=2).encode(),
         BEST_FILE: json.dumps(pointer_to(checkpoint.name), indent=2).encode(),
     }
     neighbors = [*run.glob(NEIGHBORS_FILE), *run.glob(KEYS_FILE)] if uses_neighbors(run) else []
@@ -127,16 +133,6 @@ def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:
                 archive.writestr(member, content)
 
 
-def describe(checkpoint: str) -> dict[str, Any]:
-    """What a copy without the state of training says of itself, in `bundle.json`."""
-    return {
-        "format": "nmt bundle",
-        "format_version": FORMAT_VERSION,
-        "nmt_version": __version__,
-        "checkpoint": checkpoint,
-    }
-
-
 def pointer_to(checkpoint: str) -> dict[str, Any]:
     """The content of `best.json` where there is only one checkpoint."""
     return {"checkpoint": checkpoint, "step": step_of(checkpoint)}
@@ -154,21 +150,6 @@ def run_files(run: Path) -> list[Path]:
     return [path for path in (run / name for name in RUN_FILES) if path.exists()]
 
 
-def check_info(name: Path | str, info: Any) -> str:
-    """The checkpoint that a `bundle.json` names.
-
-    Raises:
-        CheckpointError: `name` is no bundle, or a newer version of nmt made it.
-    """
-    if not isinstance(info, dict):
-        raise CheckpointError(f"{name}: {INFO_FILE} is no JSON object; {REMEDY}")
-    version, checkpoint = info.get("format_version"), str(info.get("checkpoint"))
-    refuse_newer_format(name, version, FORMAT_VERSION)
-    if version != FORMAT_VERSION or not CHECKPOINT_NAME.fullmatch(checkpoint):
-        raise CheckpointError(f"{name}: no bundle; {REMEDY}")
-    return checkpoint
-
-
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
     """Yields a bundle as a run folder until the block ends. Errors inside name the bundle.
@@ -184,7 +165,7 @@ def unpacked(path: Path) -> Iterator[Path]:
         try:
             with zipfile.ZipFile(path) as archive:
                 _check_members(archive, path.stat().st_size)
-                check_info(path, json.loads(archive.read(INFO_FILE)))
+                _check_info(path, json.loads(archive.read(INFO_FILE)))
                 for member in archive.infolist():
                     archive.extract(member, folder)  # which raises if its checksum is wrong
                     if (folder / member.filename).stat().st_size != member.file_size:
@@ -199,6 +180,16 @@ def unpacked(path: Path) -> Iterator[Path]:
             yield folder
         except NmtError as error:
             raise type(error)(str(error).replace(str(folder), str(path))) from None
+
+
+def _check_info(path: Path, info: Any) -> None:
+    """Raises: CheckpointError: no bundle, or of a newer version of nmt."""
+    if not isinstance(info, dict):
+        raise CheckpointError(f"{path}: {INFO_FILE} is no JSON object; {REMEDY}")
+    version = info.get("format_version")
+    refuse_newer_format(path, version, FORMAT_VERSION)
+    if version != FORMAT_VERSION or not CHECKPOINT_NAME.fullmatch(str(info.get("checkpoint"))):
+        raise CheckpointError(f"{path}: no bundle; {REMEDY}")
 
 
 def _check_members(archive: zipfile.ZipFile, size: int) -> None:
