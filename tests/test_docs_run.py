@@ -60,7 +60,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files = dict.fromkeys(("letters.txt", "news.en"), src)
     files |= dict.fromkeys(("news.de", "out.txt", "r1", "r2", "baseline/test.txt"), tgt)
     files |= dict(zip(("train.en", "train.fr"), zip(*PAIRS, strict=True), strict=True))
-    files["ui.en-de.tsv.gz"] = list(map("\t".join, toy.MEMORY))
+    files["ui.en-de.tsv.gz"] = tuple("\t".join(pair) for pair in toy.MEMORY)
     files |= {f"parts/{start:02}.gz": src[start : start + 4] for start in range(0, 20, 4)}
     for name, lines in files.items():
         (folder / name).parent.mkdir(exist_ok=True)

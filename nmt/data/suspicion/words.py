@@ -93,8 +93,9 @@ class Words:
 
 
 def find_copies(words: Words) -> Mask:
-    """Which pairs are copies: both sides have the same words, or most of four or more, and these
-    are of one language; or a side of three or more words is clearly in the other one's language.
+    """Which pairs are copies: both sides have the same words in the same order, or most of four or
+    more, and these are of one language; or a side of three or more words is clearly in the other
+    one's language.
     """
     n_pairs, size = len(words.src), words.size
 
@@ -126,6 +127,10 @@ def find_copies(words: Words) -> Mask:
     n_src, n_tgt = (total(entries, words.letters) for entries in sides)
     is_other = ((n_src > 2) & (src < -OTHER_SIDE)) | ((n_tgt > 2) & (tgt > OTHER_SIDE))
     is_copied = (same == 1) & (np.abs(src + tgt) / 2 > COPIED)
+    for pair in np.flatnonzero(is_copied).tolist():
+        src_ids, tgt_ids = words.src[pair], words.tgt[pair]
+        in_order = src_ids[words.letters[src_ids] > 0], tgt_ids[words.letters[tgt_ids] > 0]
+        is_copied[pair] = np.array_equal(*in_order)
     return np.asarray(is_copied | is_mostly_copied | is_other)
 
 
