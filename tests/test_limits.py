@@ -31,13 +31,13 @@ EXTRAS = [path for path in NMT if ROOT / "nmt/extras" in path.parents]
 TEXTS = [path for path in NMT if path.parent == ROOT / "nmt/texts"]
 CORE = [path for path in NMT if path not in EXTRAS and path not in TEXTS]
 RINGS = {
-    "core": (CORE, 11_028),
+    "core": (CORE, 10_979),
     "texts": (TEXTS, 1_748),
-    "extras": (EXTRAS, 7_746),
-    "tests": ([*ROOT.glob("tests/**/*.py")], 16_517),
+    "extras": (EXTRAS, 7_742),
+    "tests": ([*ROOT.glob("tests/**/*.py")], 16_479),
     "scripts": ([*ROOT.glob("scripts/**/*.py")], 2_095),
 }
-MAX_LINES = {"nmt/config/schema.py": 697}
+MAX_LINES = {"nmt/config/schema.py": 691}
 FUNCTION_LINES, FUNCTION_STATEMENTS = 50, 30  # after the signature
 
 
@@ -107,7 +107,7 @@ def n_keys(section: type) -> int:
 
 
 def test_keys_and_rules() -> None:
-    assert n_keys(Config) <= 159
+    assert n_keys(Config) <= 158
     assert len(re.findall("yield Problem", Path(rules.__file__).read_text(encoding="utf-8"))) <= 60
 
 

@@ -27,6 +27,7 @@ RETIRED: Mapping[str, tuple[Any, ...]] = {
     "model.tgt_word_dropout": (None, 0),
     "model.src_vectors": (None,),
     "model.tgt_vectors": (None,),
+    "model.cutoffs": (None,),
     "training.batch.final_size": (None,),
     "training.batch.growth_steps": (),
     "training.curriculum.steps": (0,),
@@ -47,6 +48,7 @@ RETIRED: Mapping[str, tuple[Any, ...]] = {
 LAST_VERSIONS = {
     "decoding.lexicon": "0.2",
     "decoding.shortlist": "0.2",
+    "model.cutoffs": "0.2",
     "model.src_vectors": "0.2",
     "model.tgt_vectors": "0.2",
 }

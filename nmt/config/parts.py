@@ -132,14 +132,7 @@ BRIDGES = _table(
     },
 )
 
-# partial: does not compute the probabilities of all words in training.
-OUTPUTS = _table(
-    "outputs",
-    {
-        "softmax": Part("nmt.model.output:Softmax"),
-        "adaptive": Part("nmt.model.output:Adaptive", partial=True),
-    },
-)
+OUTPUTS = _table("outputs", {"softmax": Part("nmt.model.output:Softmax")})
 
 # text: how the schema describes it. whole: tokens are whole words. learned: from the training
 # data, with `tokenizer.size`.

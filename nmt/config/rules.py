@@ -12,7 +12,6 @@ from nmt.config.parts import (
     DECODERS,
     FORMATS,
     METHODS,
-    OUTPUTS,
     READOUTS,
     SCORES,
     TOKENIZERS,
@@ -316,8 +315,7 @@ def _attention_rules(model: ModelConfig) -> Iterator[Rule]:
 
 
 def _vocabulary_rules(config: Config) -> Iterator[Rule]:
-    model, cutoffs = config.model, config.model.cutoffs
-    adaptive = OUTPUTS[model.output].trait("partial")
+    model = config.model
     yield (
         model.tie_embeddings == "all" and not config.vocabulary.joint,
         "model.tie_embeddings, vocabulary.joint",
@@ -328,32 +326,6 @@ def _vocabulary_rules(config: Config) -> Iterator[Rule]:
         "model.src_embedding_dropout, model.tie_embeddings",
         "tie_embeddings all has only one embedding; give model.tgt_embedding_dropout instead",
     )
-    yield (
-        adaptive and model.tie_embeddings != "none",
-        "model.output, model.tie_embeddings",
-        "adaptive has no output matrix to share; use softmax or tie none",
-    )
-    yield (
-        adaptive and config.training.label_smoothing,
-        "model.output, training.label_smoothing",
-        "label smoothing computes all words, which adaptive avoids; set it to 0",
-    )
-    yield (
-        adaptive and config.training.distillation,
-        "model.output, training.distillation",
-        "soft targets need the probabilities of all words, which adaptive avoids computing; "
-        "set it to 0, or use softmax",
-    )
-    yield (
-        cutoffs is not None and not adaptive,
-        "model.cutoffs, model.output",
-        f"{model.output} has no cutoffs; remove them or use adaptive",
-    )
-    yield (
-        cutoffs is not None and (not cutoffs or sorted({*cutoffs, 0})[1:] != cutoffs),
-        "model.cutoffs",
-        "must be positive numbers in increasing order",
-    )
 
 
 def _lexicon_rules(config: Config) -> Iterator[Rule]:
@@ -363,11 +335,6 @@ def _lexicon_rules(config: Config) -> Iterator[Rule]:
         model.lexical_bias and model.attention.score == "none",
         "model.lexical_bias, model.attention.score",
         "a lexical bias needs attention, but the score is none",
-    )
-    yield (
-        model.lexical_bias and OUTPUTS[model.output].trait("partial"),
-        "model.lexical_bias, model.output",
-        "a lexical bias needs the logits of all words, which adaptive avoids; use softmax",
     )
     yield (
         model.lexical_words and not model.lexical_bias,

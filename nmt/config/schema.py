@@ -357,13 +357,7 @@ class ModelConfig(Section):
         "embeddings too)",
     )
     output: NameIn[str, OUTPUTS] = Field(
-        "softmax",
-        description="softmax or adaptive (adaptive softmax: faster for large vocabularies)",
-    )
-    cutoffs: list[int] | None = Field(
-        None,
-        description="adaptive: first word id of each cluster of rare words; default: 1/10 and 1/3 "
-        "of the vocabulary",
+        "softmax", description=f"probabilities of the words: {choices(OUTPUTS)}"
     )
     lexical_bias: int = Field(
         0,

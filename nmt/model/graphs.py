@@ -18,14 +18,13 @@ from typing import Any, TypeVar
 import onnx
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from nmt.model.attention import AttentionState, Memory
 from nmt.model.decoder import DecoderState, DeepReadout, MaxoutReadout
 from nmt.model.encoder import Summary
 from nmt.model.lexical_bias import Translations
 from nmt.model.lexicon import LEXICON
-from nmt.model.output import Adaptive, Output
+from nmt.model.output import Output
 from nmt.model.recurrent import (
     FusedLayer,
     LayerState,
@@ -188,24 +187,12 @@ class _OutputGraph(nn.Module):
         self, k: Tensor, vectors: Tensor, bias: Tensor | None = None, bias_ids: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """log_probs [N, V], best_ids [N, k] and best [N, k], the most probable first."""
-        if isinstance(self.output, Adaptive):
-            log_probs = _adaptive_log_probs(self.output, vectors)
-        else:
-            logits = self.output(vectors)
-            if bias is not None and bias_ids is not None:
-                logits = logits.scatter_add(1, bias_ids, bias)
-            log_probs = logits.log_softmax(1)
-        best, best_ids = log_probs.topk(k)  # type: ignore[arg-type] # a tensor, so that the graph has it as an input
+        logits = self.output(vectors)
+        if bias is not None and bias_ids is not None:
+            logits = logits.scatter_add(1, bias_ids, bias)
+        log_probs = logits.log_softmax(1)
+        best, best_ids = log_probs.topk(k)  # a tensor, so that the graph has it as an input
         return log_probs, best_ids, best
-
-
-def _adaptive_log_probs(output: Adaptive, vectors: Tensor) -> Tensor:
-    softmax = output.softmax
-    head, n_frequent = softmax.head(vectors).log_softmax(1), softmax.shortlist_size
-    parts = [head[:, :n_frequent]]
-    for cluster, tail in enumerate(softmax.tail, n_frequent):
-        parts.append(functional.log_softmax(tail(vectors), 1) + head[:, cluster : cluster + 1])
-    return torch.cat(parts, 1)
 
 
 def _named(state: DecoderState, prefix: str) -> dict[str, Tensor]:

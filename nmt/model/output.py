@@ -6,13 +6,10 @@ To add a layer: a subclass of `Output`, and its row in `OUTPUTS`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import NamedTuple
 
-import torch
 from torch import Tensor, nn
 
-from nmt.errors import ConfigError
 from nmt.model.cross_entropy import Distillation, linear_cross_entropy
 from nmt.model.lexical_bias import Additions
 
@@ -22,7 +19,7 @@ class Vectors(NamedTuple):
 
     Attributes:
         values: [N, R], of the readout.
-        additions: to the logits; for layers that can.
+        additions: to the logits.
     """
 
     values: Tensor
@@ -35,8 +32,7 @@ class Output(nn.Module, ABC):
     A subclass takes:
         size: R, the readout's width.
         vocabulary_size: V.
-        tied: the target embedding [V, E], if the layer shares its matrix; for layers that can.
-        cutoffs: the ids at which clusters of rare words begin; for layers that have them.
+        tied: the target embedding [V, E], if the layer shares its matrix.
     """
 
     @abstractmethod
@@ -66,8 +62,8 @@ class Output(nn.Module, ABC):
             vectors: [N, R]. targets: [N].
             label_smoothing: the probability mass that is spread evenly over the vocabulary (Szegedy
                 2016, 7).
-            additions: to the logits; for layers that can.
-            distillation: for layers that can.
+            additions: to the logits.
+            distillation: soft targets, and their weight.
 
         Returns:
             the objective with smoothing, and the plain negative log-likelihood, which has no
@@ -82,13 +78,7 @@ class Softmax(Output):
     first.
     """
 
-    def __init__(
-        self,
-        size: int,
-        vocabulary_size: int,
-        tied: nn.Embedding | None = None,
-        cutoffs: Sequence[int] | None = None,
-    ) -> None:
+    def __init__(self, size: int, vocabulary_size: int, tied: nn.Embedding | None = None) -> None:
         super().__init__()
         embedding_size = tied.embedding_dim if tied is not None else size
         self.project = (
@@ -117,64 +107,3 @@ class Softmax(Output):
         return linear_cross_entropy(
             self.project(vectors), weight, bias, targets, label_smoothing, additions, distillation
         )
-
-
-def default_cutoffs(vocabulary_size: int) -> list[int]:
-    """The ids at which the clusters of rare words begin."""
-    return sorted({max(1, vocabulary_size // 10), max(1, vocabulary_size // 3)})
-
-
-class Adaptive(Output):
-    """The adaptive softmax (Grave 2017): frequent words in a head, rare ones in clusters.
-
-    Each cluster has vectors of half the size of those before. The vocabulary is sorted by
-    frequency. The probability of a word in a cluster is that of the cluster times that of the word
-    within the cluster, so training computes only the clusters that occur. `log_probs` gives the
-    exact distribution over all words.
-
-    `cutoffs` are a tenth and a third of the vocabulary if not given. There is no `tied` embedding,
-    no label smoothing and no distillation: configurations with one of them are refused.
-
-    Raises:
-        ConfigError: a cutoff is not below the size of the vocabulary.
-    """
-
-    def __init__(
-        self,
-        size: int,
-        vocabulary_size: int,
-        tied: nn.Embedding | None = None,
-        cutoffs: Sequence[int] | None = None,
-    ) -> None:
-        super().__init__()
-        cutoffs = cutoffs or default_cutoffs(vocabulary_size)
-        if cutoffs[-1] >= vocabulary_size:
-            raise ConfigError(
-                f"model.cutoffs: {cutoffs[-1]} is not below the size of the target vocabulary, "
-                f"{vocabulary_size}"
-            )
-        self.softmax = nn.AdaptiveLogSoftmaxWithLoss(
-            size, vocabulary_size, list(cutoffs), div_value=2.0, head_bias=True
-        )
-
-    def forward(self, vectors: Tensor, additions: Additions | None = None) -> Tensor:
-        return self.softmax.log_prob(vectors.flatten(0, -2)).view(*vectors.shape[:-1], -1)
-
-    def log_probs(self, vectors: Tensor, additions: Additions | None = None) -> Tensor:
-        return self(vectors)  # type: ignore[no-any-return]
-
-    def best(self, vectors: Tensor, additions: Additions | None = None) -> Tensor:
-        return self.softmax.predict(vectors.flatten(0, -2)).view(vectors.shape[:-1])
-
-    def loss(
-        self,
-        vectors: Tensor,
-        targets: Tensor,
-        label_smoothing: float = 0.0,
-        additions: Additions | None = None,
-        distillation: Distillation | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        with torch.autocast(vectors.device.type, enabled=False):
-            vectors = vectors.to(self.softmax.head.weight.dtype)
-            objective = -self.softmax(vectors, targets).output.sum()
-        return objective, objective.detach()

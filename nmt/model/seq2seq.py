@@ -106,7 +106,6 @@ class Seq2Seq(nn.Module):
             self.decoder.readout.output_size,
             tgt_vocabulary_size,
             self.tgt_embedding if is_tied else None,
-            config.cutoffs,
         )
 
     @property

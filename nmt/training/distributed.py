@@ -39,11 +39,10 @@ class Processes(World):
     def parallel(self, module: nn.Module) -> nn.Module:
         """One bucket of gradients is exchanged while the backward pass computes the next."""
         # A parameter without a gradient in all processes has none afterwards, so that the optimizer
-        # leaves it unchanged, as in a single process; the adaptive output layer has such
-        # parameters. And the buckets stay the same in all updates: otherwise those after the first
-        # differ, sums are rounded differently, and a resumed training is no longer exact.
-        # DistributedDataParallel advises not to look for such parameters if it finds none in the
-        # first update, so here is one that no pass uses.
+        # leaves it unchanged, as in a single process. And the buckets stay the same in all updates:
+        # otherwise those after the first differ, sums are rounded differently, and a resumed
+        # training is no longer exact. DistributedDataParallel advises not to look for such
+        # parameters if it finds none in the first update, so here is one that no pass uses.
         unused = torch.zeros(1, device=next(module.parameters()).device)
         module.register_parameter("unused", nn.Parameter(unused))
         with self._explain_failures():  # all get the weights and buffers of the first process

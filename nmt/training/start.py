@@ -20,7 +20,6 @@ from nmt.config.schema import Config
 from nmt.data.manifest import is_location_key
 from nmt.data.training_corpus import load_training_corpus, notes_on
 from nmt.errors import ConfigError, DataError, NmtWarning
-from nmt.model.output import Adaptive
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run import provenance
 from nmt.run.folder import (
@@ -281,8 +280,6 @@ def _copy_weights(model: Seq2Seq, parent: Seq2Seq, run: Path, config: Config) ->
         [*vocabulary][len(old) :]
         for old, vocabulary in zip(known, load_vocabularies(config.prepared_folder), strict=True)
     ]
-    if isinstance(model.output, Adaptive) and isinstance(parent.output, Adaptive) and new_tokens[1]:
-        _check_cutoffs(model.output, parent.output, run)
     weights: dict[str, Tensor] = dict(parent.named_parameters(remove_duplicate=False))
     reused = _copy_fitting(model, weights, known, new_tokens)
     n_reused = sum(reused.values())
@@ -342,22 +339,12 @@ def _copy_fitting(
         part = name.split(".")[0]
         if weight.shape != parameter.shape and part in SIDE_OF_PART:
             side = SIDE_OF_PART[part]
-            weight = _with_new_rows(weight, known[side], new_tokens[side])
+            if len(weight) == len(known[side]):
+                weight = _with_new_rows(weight, known[side], new_tokens[side])
         if weight.shape == parameter.shape:
             parameter.copy_(weight)
             reused[id(parameter)] = weights[name].numel()
     return reused
-
-
-def _check_cutoffs(output: Adaptive, parent: Adaptive, run: Path) -> None:
-    """Raises: ConfigError if the clusters of words begin at other ids than in the parent."""
-    *here, _ = output.softmax.cutoffs
-    *there, _ = parent.softmax.cutoffs
-    if here != there:
-        raise ConfigError(
-            f"training.start_from: the rare words of {run} begin at the ids {there}, those of this "
-            f"model at {here}; set model.cutoffs to {there}"
-        )
 
 
 def _made_of(token: str, known: Vocabulary) -> list[int]:
@@ -375,15 +362,10 @@ def _made_of(token: str, known: Vocabulary) -> list[int]:
 
 
 def _with_new_rows(weight: Tensor, known: Vocabulary, new_tokens: Sequence[str]) -> Tensor:
-    """A weight with a row for each new token at its end: the mean of what the token is made of; in
-    a cluster of rare words, of the whole cluster. Biases, which only output layers have, make the
-    new tokens improbable.
+    """A weight with a row for each new token at its end: the mean of what the token is made of.
+    Biases, which only output layers have, make the new tokens improbable.
     """
-    is_cluster = len(weight) != len(known)
-    rows = [
-        weight[slice(None) if is_cluster else _made_of(token, known)].mean(0, keepdim=True)
-        for token in new_tokens
-    ]
+    rows = [weight[_made_of(token, known)].mean(0, keepdim=True) for token in new_tokens]
     grown = torch.cat([weight, *rows])
     if weight.ndim == 1 and new_tokens:
         grown[len(weight) :] -= log(len(new_tokens) / NEW_SHARE)

@@ -278,9 +278,10 @@ def test_what_is_on_is_named(key: str) -> None:
             "data.source.columns: en: must be a whole number or text; got 1.5",
         ),
         (
-            {"model": {"cutoffs": [10, 2.5]}},
-            "model.cutoffs: item 2: must be a whole number; got 2.5",
+            {"vocabulary": {"tags": ["<a>", 2.5]}},
+            "vocabulary.tags: item 2: must be text; got 2.5",
         ),
+        ({"model": {"output": "adaptive"}}, 'model.output: must be softmax; got "adaptive"'),
         (
             {"training": {"batch": {"size": 0}}},
             "training.batch.size: must be at least 1; got 0",

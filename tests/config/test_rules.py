@@ -284,19 +284,6 @@ MODEL = [
         "model.attention.heads, model.encoder.hidden_size: 3 heads cannot divide 512 units evenly",
     ),
     (
-        {"output": "adaptive", "tie_embeddings": "target"},
-        "model.output, model.tie_embeddings: adaptive has no output matrix to share; use softmax "
-        "or tie none",
-    ),
-    (
-        {"cutoffs": [100]},
-        "model.cutoffs, model.output: softmax has no cutoffs; remove them or use adaptive",
-    ),
-    (
-        {"output": "adaptive", "cutoffs": [100, 50]},
-        "model.cutoffs: must be positive numbers in increasing order",
-    ),
-    (
         {"decoder": {"readout": "concat", "readout_size": 8}},
         "model.decoder.readout_size, model.decoder.readout: the other sizes determine the size of "
         "concat; remove readout_size",
@@ -404,19 +391,9 @@ CASES: list[tuple[Values, str]] = [
         "embedding; give model.tgt_embedding_dropout instead",
     ),
     (
-        {"model": {"output": "adaptive"}, "training": {"label_smoothing": 0.1}},
-        "model.output, training.label_smoothing: label smoothing computes all words, which "
-        "adaptive avoids; set it to 0",
-    ),
-    (
         {"model": {"attention": {"score": "none"}}, "training": {"coverage_loss": 1.0}},
         "training.coverage_loss, model.attention.score: the coverage loss needs attention, but "
         "the score is none",
-    ),
-    (
-        {"model": {"output": "adaptive"}, "training": {"distillation": 0.5}},
-        "model.output, training.distillation: soft targets need the probabilities of all words, "
-        "which adaptive avoids computing; set it to 0, or use softmax",
     ),
     (
         {"model": {"attention": {"score": "none"}}, "decoding": {"coverage_penalty": 1}},

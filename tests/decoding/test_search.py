@@ -314,7 +314,6 @@ SYSTEMS: dict[str, dict[str, Any]] = {
         "decoder": {"hidden_size": 16, "cell": "gru", "kind": "conditional", "readout": "deep"}
     },
     "gnmt": {"decoder": {"hidden_size": 16, "layers": 2, "kind": "gnmt"}},
-    "adaptive": {"output": "adaptive"},
 }
 
 
@@ -356,7 +355,7 @@ WAYS: dict[str, dict[str, Any]] = {
     ("system", "way"),
     [
         *product([*SYSTEMS, "ensemble"], ["beam"]),
-        *product(["local_m, heads", "coverage", "adaptive"], ["wu", "constrained", "sampling"]),
+        *product(["local_m, heads", "coverage"], ["wu", "constrained", "sampling"]),
     ],
 )
 def test_the_batch_and_the_order_do_not_matter(system: str, way: str) -> None:
@@ -401,7 +400,7 @@ def test_hypotheses_have_the_probability_and_the_attention_of_the_model(system: 
 
 
 def test_an_ensemble_averages_probabilities_and_attention() -> None:
-    models = [make_model("global"), make_model("gru, bahdanau", 5), make_model("adaptive", 6)]
+    models = [make_model("global"), make_model("gru, bahdanau", 5), make_model("conditional", 6)]
     ensemble = Ensemble([TorchModel(model) for model in models])
     ((hypothesis,),) = search(ensemble, [[4, 7, 5]], DecodingConfig(beam=3))
     src, lengths = torch.tensor([[4, 7, 5, 3]]), torch.tensor([4])

@@ -74,7 +74,6 @@ SYSTEMS: dict[str, dict[str, Any]] = {
         "decoder": {"cell": "gru"},
         "attention": {"kind": "local_m", "heads": 2, "score": "additive"},
     },
-    "adaptive": {"output": "adaptive", "cutoffs": [6, 10]},
     "lexical bias": {"lexical_bias": SIZE},
     "lexical bias, words, coverage": {
         "lexical_bias": SIZE,
@@ -191,7 +190,7 @@ def test_terms(system: str) -> None:
 
 
 def test_an_ensemble() -> None:
-    systems = ("adaptive", "bahdanau, coverage", "lexical bias")
+    systems = ("luong", "bahdanau, coverage", "lexical bias")
     torch_models, onnx_models = zip(*(models(system)[1:] for system in systems), strict=True)
     check(Ensemble(onnx_models), Ensemble(torch_models))
     check(Ensemble([onnx_models[0], torch_models[1]]), Ensemble(torch_models[:2]))

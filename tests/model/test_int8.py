@@ -130,7 +130,6 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     },
     "conditional": {"decoder": {"kind": "conditional", "readout": "deep", "cell": "gru"}},
     "gnmt": {"decoder": {"kind": "gnmt", "layers": 2}, "attention": {"heads": 2}},
-    "adaptive": {"output": "adaptive"},
 }
 
 

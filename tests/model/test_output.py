@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from nmt.data.batches import SoftTargets
-from nmt.errors import ConfigError
 from nmt.model import cross_entropy
 from nmt.model.cross_entropy import Distillation, linear_cross_entropy
 from nmt.model.lexical_bias import Additions
-from nmt.model.output import Adaptive, Softmax
+from nmt.model.output import Softmax
 
 R, V = 7, 11
 
@@ -38,54 +37,6 @@ def test_a_tied_matrix_gets_the_gradients_of_both_uses() -> None:
         output(embedding(torch.tensor([3, 4]))), targets, reduction="sum"
     ).backward()
     torch.testing.assert_close(gradient, embedding.weight.grad)
-
-
-def test_adaptive_is_a_distribution_whose_loss_is_that_of_its_log_probs() -> None:
-    torch.manual_seed(1)
-    output, vectors, targets = (
-        Adaptive(8, 30, cutoffs=[5, 12]).double(),
-        torch.randn(6, 8, dtype=torch.float64),
-        torch.arange(0, 30, 5),
-    )
-    log_probs = output.log_probs(vectors)
-    torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(6, dtype=torch.float64))
-    objective, nll = output.loss(vectors, targets)
-    torch.testing.assert_close(nll, -log_probs[torch.arange(6), targets].sum())
-    assert objective.item() == nll.item()
-    assert torch.equal(output.best(vectors), log_probs.argmax(-1))
-    assert output.log_probs(vectors.view(2, 3, 8)).shape == (2, 3, 30)
-    assert torch.autograd.gradcheck(lambda x: output.loss(x, targets)[0], vectors.requires_grad_())
-
-
-def test_the_equation_of_a_word_in_a_cluster() -> None:
-    """P(w) = P(its cluster | x) P(w | its cluster, x), the latter of the projected vector (Grave
-    2017, 3).
-    """
-    torch.manual_seed(1)
-    output, vector = (
-        Adaptive(8, 30, cutoffs=[5, 12]).double(),
-        torch.randn(1, 8, dtype=torch.float64),
-    )
-    w = {name: value.detach().numpy() for name, value in output.named_parameters()}
-    x = vector.numpy()[0]
-
-    def log_softmax(logits: np.ndarray) -> np.ndarray:
-        result: np.ndarray = logits - np.log(np.exp(logits).sum())
-        return result
-
-    head = log_softmax(w["softmax.head.weight"] @ x + w["softmax.head.bias"])
-    second = log_softmax(w["softmax.tail.1.1.weight"] @ (w["softmax.tail.1.0.weight"] @ x))
-    log_probs = output.log_probs(vector)[0].detach().numpy()
-    np.testing.assert_allclose(log_probs[:5], head[:5], atol=1e-10)
-    np.testing.assert_allclose(log_probs[12:], head[6] + second, atol=1e-10)
-
-
-def test_cutoffs_fall_back_to_parts_of_the_vocabulary_and_must_fit_it() -> None:
-    assert Adaptive(8, 300).softmax.cutoffs == [30, 100, 300]
-    with pytest.raises(
-        ConfigError, match=r"model.cutoffs: 300 is not below the size of the target vocabulary, 300"
-    ):
-        Adaptive(8, 300, cutoffs=[10, 300])
 
 
 # The loss of a softmax and its terms

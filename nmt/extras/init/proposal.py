@@ -220,8 +220,7 @@ def _mixture(
 
 
 def load_run_to_fine_tune(folder: Path, wanted: Languages | None) -> Config:
-    """The configuration of a run that has all that a training needs to start from it, with the
-    cutoffs of its output layer.
+    """The configuration of a run that has all that a training needs to start from it.
 
     Args:
         wanted: source and target language, if the user names them.
@@ -238,13 +237,7 @@ def load_run_to_fine_tune(folder: Path, wanted: Languages | None) -> Config:
         )
     find_checkpoint(run)
     load_tokenizers(run, config)
-    _, tgt = load_vocabularies(run)
-    if config.model.output == "adaptive" and config.model.cutoffs is None:
-        from nmt.model.output import default_cutoffs  # imports torch, which takes a second
-
-        # Clusters of rare words begin where they did, also if the vocabulary grows.
-        model = config.model.model_copy(update={"cutoffs": default_cutoffs(len(tgt))})
-        config = config.model_copy(update={"model": model})
+    load_vocabularies(run)
     return config
 
 
