@@ -52,6 +52,12 @@ _VOWEL_SIGNS = "".join(
 )
 # For character classes of regular expressions: letters, digits, underscore and vowel signs.
 WORD_CHARACTERS = rf"\w{_VOWEL_SIGNS}"
+# Letters that stand without spaces between words: Thai, Lao, Tibetan, Burmese, Khmer, Japanese,
+# Chinese.
+NO_SPACES = (
+    "\u0e00-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff"
+)
 
 
 def has_letters(text: str) -> bool:

@@ -10,8 +10,8 @@ from typing import Self
 from nmt.errors import DataError
 from nmt.files import MAX_TEXT_BYTES
 from nmt.lines import read_lines
-from nmt.text.tokenizers import normalize
-from nmt.texts.word_weights import NO_SPACES, WORD
+from nmt.text.tokenizers import NO_SPACES, normalize
+from nmt.texts.word_weights import WORD
 
 # "Hunden" is the term "Hund", but "Handy" is not "Hand".
 _ENDING = r"(?:e?[nms]|e)?"

@@ -13,10 +13,10 @@ import numpy as np
 
 from nmt.decoding.translator import Translator
 from nmt.model.lexicon import LAST_KEY
-from nmt.text.tokenizers import has_letters
+from nmt.text.tokenizers import NO_SPACES, has_letters
 from nmt.texts.marked import Edge, Kind, Mark, Marked, Sign, in_order
 from nmt.texts.patterns import EMOJI, NUMBER, PATTERNS, SIGN
-from nmt.texts.word_weights import NO_SPACES, Range
+from nmt.texts.word_weights import Range
 
 # Read in the places of items until other words are chosen.
 ANY_NAME, ANY_NUMBER = "Xxx", "000"

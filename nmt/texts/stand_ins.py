@@ -16,12 +16,12 @@ from operator import itemgetter
 import numpy as np
 
 from nmt.decoding.translator import Translator
-from nmt.text.tokenizers import Tokenizer
+from nmt.text.tokenizers import NO_SPACES, Tokenizer
 from nmt.text.vocabulary import SPECIALS, UNK
 from nmt.texts.items import KindOf
 from nmt.texts.marked import Mark, Marked, Sign
 from nmt.texts.patterns import NEXT_VALUE
-from nmt.texts.word_weights import NO_SPACES, WORD, Range, WordWeights
+from nmt.texts.word_weights import WORD, Range, WordWeights
 
 # Least probabilities of a translation that counts as the only one.
 MIN_COPIED, MIN_TRANSLATED, MIN_NUMBER = 0.8, 0.95, 0.2

@@ -17,13 +17,8 @@ from numpy.typing import NDArray
 
 from nmt.decoding.alignment import written_tokens
 from nmt.decoding.translation import Translation
-from nmt.text.tokenizers import WORD_CHARACTERS, Tokenizer
+from nmt.text.tokenizers import NO_SPACES, WORD_CHARACTERS, Tokenizer
 
-# Thai, Lao, Tibetan, Burmese, Khmer, Japanese, Chinese
-NO_SPACES = (
-    "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf"
-    "\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-)
 # Accents that follow their letter, joiners of letters, and what no reader sees inside a word.
 _INSIDE = "\u0300-\u036f\u00ad\u200b-\u200f\u2060\ufe0f"
 _LETTER = rf"(?:(?![{NO_SPACES}])[{WORD_CHARACTERS}{_INSIDE}])"

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from nmt.data.corpus import Corpus, Sequences
 from nmt.data.encoding import TokenizedChunk, TokenTable
-from nmt.text.tokenizers import WORD_CHARACTERS
+from nmt.text.tokenizers import NO_SPACES, WORD_CHARACTERS
 
 STEM = 6  # letters
 MAX_WORDS = 250  # of a text; those after them are not read
-UNSPACED = "\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\U00020000-\U0003ffff"
+UNSPACED = rf"{NO_SPACES}\uac00-\ud7a3"  # words of Korean have too many forms
 _LETTER = rf"(?:(?![\d_{UNSPACED}])[{WORD_CHARACTERS}])"
 _WORD = re.compile(
     # Placeholders, tags, addresses and paths are the same in all languages.

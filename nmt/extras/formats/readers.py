@@ -15,6 +15,7 @@ from nmt.data.formats import BAD_RECORD, Files, Languages, NoPairError, PairSour
 from nmt.errors import DataError, NmtWarning, in_one_line
 from nmt.files import explain_read_errors
 from nmt.lines import MAX_LINE_BYTES, ignore_progress, read_blocks, read_raw_lines
+from nmt.text.tokenizers import NO_SPACES
 from nmt.texts.patterns import PATTERNS
 
 PARQUET_ROWS = 4096  # read at once
@@ -26,9 +27,8 @@ INLINE_CODES = ("bpt", "ept", "ph", "it", "ut", "sub")
 # space there; not between a word and its punctuation or quotation marks, and not in Thai, Khmer,
 # Japanese or Chinese.
 PLACE = "\0"  # never in XML
-NO_SPACES = "\u0e00-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff"
 BETWEEN_WORDS = re.compile(
-    rf"""(?<=[^{NO_SPACES}\s\0(\[{{«“„‘¿¡"'’-])\0+(?=[^\s\0.,;:!?…%)\]}}»”’"'-])"""
+    rf"""(?<=[^{NO_SPACES}\u3000-\u303f\s\0(\[{{«“„‘¿¡"'’-])\0+(?=[^\s\0.,;:!?…%)\]}}»”’"'-])"""
 )
 XML_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 

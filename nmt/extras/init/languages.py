@@ -10,6 +10,7 @@ from functools import cache
 from heapq import nlargest
 
 from nmt.data.checks import LETTERS, SCRIPTS, languages_by_stop_word, spacy_languages
+from nmt.text.tokenizers import NO_SPACES
 
 # ISO 639-1, and the codes of three letters that corpora have.
 CODES = """
@@ -48,8 +49,7 @@ NAMES = {
     "tr": "türkçe",
     "uk": "українська",
 }
-# Scripts that put no spaces between words, by Unicode's names of their letters.
-UNSPACED = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
+_UNSPACED = re.compile(f"[{NO_SPACES}]")
 
 
 def language_of_name(name: str) -> str | None:
@@ -101,7 +101,7 @@ def has_no_spaces(texts: list[str]) -> bool:
     text may have been split into words before.
     """
     text = " ".join(texts)
-    n_unspaced = len(UNSPACED.findall(text))
+    n_unspaced = len(_UNSPACED.findall(text))
     return n_unspaced > 0.3 * len(text) and text.count(" ") - len(texts) < 0.15 * n_unspaced
 
 

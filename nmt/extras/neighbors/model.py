@@ -129,8 +129,8 @@ def wrap(
 
 
 @dataclass(frozen=True)
-class NeighborMemory:
-    """The memory of B sentences.
+class MemoryWithNeighbors:
+    """The memory of B sentences, and of their similar pairs.
 
     Attributes:
         memory: of the model.
@@ -147,9 +147,9 @@ class NeighborMemory:
     values: NDArray[np.int64]
     projection: NDArray[np.float32] | None
 
-    def select(self, rows: NDArray[np.int64]) -> "NeighborMemory":
+    def select(self, rows: NDArray[np.int64]) -> "MemoryWithNeighbors":
         """The memory of the sentences `rows` [R], in that order."""
-        return NeighborMemory(
+        return MemoryWithNeighbors(
             self.memory.select(rows),
             self.keys[rows],
             self.squares[rows],
@@ -271,7 +271,7 @@ class NeighborModel(TranslationModel):
         self.datastore, self.texts = datastore, texts or Counter()
         self._known = dict[int, NDArray[np.floating[Any]]]()  # keys of pairs
 
-    def encode(self, sources: IdLists) -> tuple[NeighborMemory, Any]:
+    def encode(self, sources: IdLists) -> tuple[MemoryWithNeighbors, Any]:
         found = [self.similar.rank(source, self.options.pairs)[0] for source in sources]
         datastore = self.datastore
         if datastore is None:
@@ -285,7 +285,7 @@ class NeighborModel(TranslationModel):
         squares = np.where(padded < 0, np.inf, np.square(keys).sum(2))
         memory, state = self.model.encode(sources)
         values = datastore.values[padded]
-        return NeighborMemory(memory, keys, squares, values, datastore.projection), state
+        return MemoryWithNeighbors(memory, keys, squares, values, datastore.projection), state
 
     def _datastore(self, pairs: Sequence[int]) -> Datastore:
         """Of some pairs. Their keys are remembered: similar sentences have similar pairs."""
@@ -302,7 +302,7 @@ class NeighborModel(TranslationModel):
     def _selection(self, pairs: Iterable[int]) -> Corpus:
         return self.pairs.selection([(pair, pair + 1) for pair in pairs])
 
-    def step(self, ids: NDArray[np.int64], state: Any, memory: NeighborMemory) -> StepOutput:
+    def step(self, ids: NDArray[np.int64], state: Any, memory: MemoryWithNeighbors) -> StepOutput:
         output = self.model.step(ids, state, memory.memory)
         vectors: NDArray[np.float32] = output.vectors.values
         projected = vectors if memory.projection is None else vectors @ memory.projection
