@@ -305,8 +305,6 @@ def test_a_bundle_has_sentences_only_if_its_configuration_needs_them(
         for words in ([trained, "--set", "decoding.neighbors.pairs=8"], [bundle])
     ]
     assert (outputs[1].status, outputs[1].out) == (0, outputs[0].out)
-    message = f"nmt: {bundle}: decoding.neighbors.pairs needs neighbors.tsv, which has sentences of"
-    nmt.refuses(message, "share", "push", bundle, "me/toy")
 
 
 def test_an_ensemble_looks_in_the_pairs_of_its_first_run(
