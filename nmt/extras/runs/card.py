@@ -44,7 +44,7 @@ def model_card(facts: Mapping[str, Any], step: int) -> str:
             f'## Use\n\n```\npip install nmt\nnmt translate --run {bundle} "..."\n```\n',
             "```python\nimport nmt\n",
             f'print(nmt.load("{bundle}").translate(["..."])[0].text)\n```\n',
-            "The input is plain text, one sentence per line. "
+            "The input is plain text, which nmt splits into sentences. "
             "The files are data: loading them runs no code.\n",
             f"## Scores\n\n{_scores(evaluations)}\n",
             f"## Data\n\n{_data(facts['data'])}\n",
