@@ -124,9 +124,11 @@ class _Beams:
             for src_length, prefix in zip(self.src_lengths, prefixes, strict=True)
         ]
         self.max_length = np.array(max_lengths, np.float64)
-        self.min_length = np.array(
-            [int(options.min_length_ratio * len(source)) for source in sources]
-        )
+        min_lengths = [
+            max(int(options.min_length_ratio * len(source)), min(1, len(source)))
+            for source in sources
+        ]
+        self.min_length = np.array(min_lengths)
         self.prefix = np.full((n_sentences, max(map(len, prefixes))), -1)
         for row, prefix in zip(self.prefix, prefixes, strict=True):
             row[: len(prefix)] = prefix

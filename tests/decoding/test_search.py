@@ -83,11 +83,11 @@ S = 3  # tokens of the source, <eos> counted
 
 def allowed(prefix: tuple[int, ...], options: DecodingConfig) -> list[int]:
     """The tokens that may follow: no n-gram twice, no <eos> too early; <eos> if nothing else is
-    allowed.
+    allowed. What has tokens is never translated by nothing.
     """
     n, ids = (
         options.no_repeat_ngram,
-        [] if len(prefix) < options.min_length_ratio * (S - 1) else [EOS],
+        [] if len(prefix) < max(1, options.min_length_ratio * (S - 1)) else [EOS],
     )
     for token in (A, B):
         ngrams = (
@@ -181,23 +181,26 @@ def test_coverage_counts_up_to_1() -> None:
 @pytest.mark.parametrize(
     ("after_a", "expected"),
     [
-        # two complete hypotheses, and A A has log 0.06 / 3 now, less than <eos> with log 0.5
-        ({EOS: 0.8, A: 0.2}, []),
-        # log 0.15 / 3 is more, and each further token makes it better
-        ({EOS: 0.5, A: 0.5}, [A] * 6),
+        # two complete hypotheses, and B A A has log 0.06 / 4 now, less than B A with log 0.54 / 3
+        ({EOS: 0.9, A: 0.1}, [B, A]),
+        # log 0.3 / 4 is more than log 0.3 / 3, and each further token makes it better
+        ({EOS: 0.5, A: 0.5}, [B] + [A] * 6),
         # one complete hypothesis: the bound is that of the maximum length
-        ({A: 0.2, B: 0.8}, [A] * 6),
+        ({A: 0.2, B: 0.8}, [B] + [A] * 6),
     ],
 )
 def test_with_a_beam_of_complete_hypotheses_only_good_ones_go_on(
     after_a: dict[int, float], expected: list[int]
 ) -> None:
     def table(sentence: int, prefix: Sequence[int]) -> dict[int, float]:
-        if len(prefix) == 1:
+        after_b = tuple(prefix[1:])
+        if len(after_b) == 1:
             return after_a
+        if not prefix:
+            return {B: 1.0}
         dead_end = {A: 0.1, B: 0.9}
-        words = {(): {EOS: 0.5, A: 0.3, UNK: 0.2}, (A,) * 6: {EOS: 1.0}}
-        return words.get(tuple(prefix), {A: 1.0} if set(prefix) == {A} else dead_end)
+        words = {(): {EOS: 0.3, A: 0.6, UNK: 0.1}, (A,) * 6: {EOS: 1.0}}
+        return words.get(after_b, {A: 1.0} if set(after_b) == {A} else dead_end)
 
     ((found,),) = scripted(table, [6], DecodingConfig(beam=2))
     assert found.ids == expected
@@ -206,12 +209,12 @@ def test_with_a_beam_of_complete_hypotheses_only_good_ones_go_on(
 def test_search_does_stop_early() -> None:
     asked = []
 
-    def ends_at_once(sentence: int, prefix: Sequence[int]) -> dict[int, float]:
-        asked.append(prefix)
-        return {EOS: 0.9, A: 0.1}
+    def ends_soon(sentence: int, prefix: Sequence[int]) -> dict[int, float]:
+        asked.append(tuple(prefix))
+        return {EOS: 0.9, A: 0.1} if prefix else {A: 0.9, B: 0.1}
 
-    scripted(ends_at_once, [3], DecodingConfig(beam=2, length_penalty=0))
-    assert set(map(tuple, asked)) == {()}  # no hypothesis that starts with A can reach log 0.9
+    scripted(ends_soon, [3], DecodingConfig(beam=2, length_penalty=0))
+    assert {*asked} == {(), (A,), (B,)}  # none with two words can reach the log 0.81 of A
 
 
 @pytest.mark.parametrize("method", ["beam", "sampling"])

@@ -94,14 +94,14 @@ def test_equal_texts_are_translated_once(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_lines_without_words_are_copied() -> None:
     translator = make_translator()
     texts = ["12 - 34", "...", " 5 ", "?!\t1", "ab 1"]
-    *copied, translated = translator.translate_n_best(texts, 3)
+    *copied, translated = translator.translate_n_best(texts, 2)
     assert [[one.text for one in best] for best in copied] == [
         ["12 - 34"],
         ["..."],
         [" 5 "],
         ["?! 1"],
     ]
-    assert len(translated) == 3
+    assert len(translated) == 2
     [[best], *_] = copied
     assert align(best, translator.tokenizers) == [(0, 0), (1, 1), (2, 2)]
     assert len(best.token_log_probs) == len(best.attention_labels[1]) == len(best.attention)

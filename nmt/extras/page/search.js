@@ -69,7 +69,7 @@ function largest(values, k, banned) {
 async function search(model, source, options, nBest, prefix = []) {
   const wanted = Math.trunc(options.max_length_ratio * (source.length + 1));
   const maxLength = Math.max(wanted, prefix.length) + EXTRA_TOKENS;
-  const minLength = Math.trunc(options.min_length_ratio * source.length);
+  const minLength = Math.max(1, Math.trunc(options.min_length_ratio * source.length));
   const penalty = (length) =>
     (options.length_formula === "power" ? length : (5 + length) / 6) ** options.length_penalty;
   let encoded = model.encode([source]);
