@@ -198,42 +198,45 @@ UNREAD = {
         (
             "a document",
             "save it as .docx or .html",
-            ".doc .docm .dotx .epub .idml .mobi .odp .odt .pages .pdf .ppt .pptx .rtf .wpd .xps",
+            ".doc .docm .dotx .eml .epub .fodt .idml .mobi .odp .odt .pages .pdf .ppt .pptx .rtf "
+            ".wpd .xps",
         ),
         (
             "a table",
             "save its texts as .txt, one in each line",
-            ".csv .jsonl .numbers .ods .tsv .xls .xlsm .xlsx",
+            ".csv .jsonl .ndjson .numbers .ods .psv .tsv .xls .xlsm .xlsx",
         ),
         (
             "subtitles",
             "convert it to .srt or .vtt",
-            ".ass .dfxp .itt .lrc .sami .sbv .smi .ssa .stl .sub .ttml",
+            ".ass .dfxp .itt .lrc .sami .sbv .scc .smi .ssa .stl .sub .ttml",
         ),
         (
             "an export of a CAT tool",
             "export it as .xliff",
-            ".mqxliff .mxliff .sdlxliff .txlf .txml .xlz",
+            ".mqxliff .mxliff .sdlxliff .ttx .txlf .txml .xlz",
         ),
         ("a memory or a list of terms", "`nmt adapt --with` learns from a .tmx", ".tbx .tmx"),
         (
             "markup",
             "convert it to .md or .html",
-            ".adoc .asciidoc .dbk .dita .docbook .fb2 .ipynb .latex .mdx .mediawiki .org .qmd .rmd "
-            ".rst .tex .texi .textile .typ .wiki",
+            ".adoc .asciidoc .bib .dbk .dita .ditamap .docbook .fb2 .ipynb .latex .man .mdx "
+            ".mediawiki .opml .org .pod .qmd .rmd .rss .rst .svg .tex .texi .textile .typ .wiki",
         ),
         (
             "a template",
             "rename one of HTML to .html",
-            ".ejs .erb .hbs .j2 .jinja .jsp .mustache .svelte .twig .vue",
+            ".aspx .cshtml .ejs .erb .haml .hbs .j2 .jinja .jsp .liquid .mustache .njk .phtml .pug "
+            ".shtml .svelte .twig .vue .xht",
         ),
         ("a compiled catalog", "translate the file that it was made from", ".gmo .mo .qm"),
         ("a file of messages", "rename it to .json", ".arb"),
         (
             "a file of messages",
             "convert it to .po, .xliff or .json",
-            ".cfg .ftl .ini .php .plist .rc .resw .resx .strings .stringsdict .toml .ts .xaml "
-            ".xcstrings .yaml .yml",
+            ".cfg .dtd .ftl .glade .ics .ini .isl .js .json5 .jsonc .jsx .lang .mjs .nsh .php "
+            ".plist .rc .resw .resx .storyboard .strings .stringsdict .toml .ts .tsx .ui .wxl "
+            ".xaml .xcstrings .xib .yaml .yml",
         ),
     )
     for suffix in suffixes.split()

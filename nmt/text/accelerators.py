@@ -28,6 +28,7 @@ _PLACE = re.compile(
     | (?<![_&])(?<!{_LETTER})(?P<word>{_LETTER}++)(?![_&])""",
     re.VERBOSE,
 )
+_SHORTCUT = re.compile(r"\t|\s*[(（]?\b(?:Ctrl|Strg|Alt|Shift|Cmd|Command)\s?\+")  # behind a label
 _END = re.compile(r"\s*(?:\.{3}|…+|[:：])?\s*\Z")
 N_USUAL = 5  # marks at the start of words, for which one inside of an unknown word is likely
 N_LABEL = 10  # words
@@ -110,17 +111,19 @@ def find_accelerators(
 
 def with_accelerator(text: str, accelerator: str) -> str:
     """A translation with the mark of its source: before the same letter where a word begins with
-    it, or before the first one; in brackets behind a text of Chinese, Japanese or Korean.
+    it, or before the first one; in brackets behind a text of Chinese, Japanese or Korean. There is
+    none in a shortcut behind the label.
     """
     mark = accelerator[0]
     key = accelerator[1:]
+    label = _SHORTCUT.split(text, 1)[0] or text
     if found := re.search(rf"[(（](?={key}[)）])", text, re.IGNORECASE):
         place = found.end()
-    elif _HAS_CJK.search(text) and (end := _END.search(text)):
+    elif _HAS_CJK.search(label) and (end := _END.search(label)):
         mark, place = f"({mark}{key.upper()})", end.start()
     else:
         place = min(
-            (each.start() for each in _PLACE.finditer(text) if each["word"]),
+            (each.start() for each in _PLACE.finditer(label) if each["word"]),
             key=lambda start: (text[start].lower() != key.lower(), not text[start].isalpha()),
             default=-1,
         )

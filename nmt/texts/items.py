@@ -15,7 +15,7 @@ from nmt.decoding.translator import Translator
 from nmt.model.lexicon import LAST_KEY
 from nmt.text.tokenizers import NO_SPACES, has_letters
 from nmt.texts.marked import Edge, Kind, Mark, Marked, Sign, in_order
-from nmt.texts.patterns import EMOJI, NUMBER, PATTERNS, SIGN
+from nmt.texts.patterns import CURRENCY, EMOJI, NUMBER, PATTERNS, SIGN
 from nmt.texts.word_weights import Range
 
 # Read in the places of items until other words are chosen.
@@ -33,7 +33,9 @@ _LABEL = re.compile(r"(\s*\S*\w\S*(?: \S+){0,3}(?<![\s.!?:]))\s?:\s*")
 # Most sentences have nothing of all this.
 _HINT = re.compile(
     rf"\d[\d.,:/'’-]*\d|[{{%<&@#$\\`_/\[]|\w\.\w|{EMOJI}|[A-Z\d]-\d|\d-[A-Z]"
-    r"|[A-Za-z]\d|\d[A-Za-z]|\B[-:!.]\w|[a-z][+-][A-Z\d]|[€£¥§°⁰¹²³⁴-⁹₀-₉]|\*\.|\+\+"
+    r"|[A-Za-z]\d|\d[A-Za-z]|\B[-:!.]\w|[A-Za-z]\s?\+\s?[A-Z\d\[]|[+-][←↑→↓]|::\w|\(\)"
+    r"|[⌘⌥⇧⌃§°⁰¹²³⁴-⁹₀-₉¼½¾⅓⅔⅛≥≤±≈~>]|\d\s[kMGTHdm]|\*\.|[-/_]\*|\+\+"
+    rf"|[{CURRENCY}]"
 )
 _CASED_WORD = re.compile(r"[^\W\d_](?:\w|[-'’](?=[^\W\d_])(?!s\b))*")
 # What belongs to an item beside it: "file_%d.txt", "{0}%", "250GB", but not "1990s" and "100th".
@@ -78,6 +80,10 @@ NOTE = re.compile(
 _LOWERED = re.compile(r"[₀-₉]|<sub\b|.*\"subscript\"", re.DOTALL)
 # What is one with a raised or lowered sign: "10<sup>6</sup>", "H<sub>2</sub>O".
 _FORMULA = re.compile(r"\d*(?:[A-Z][a-z]?\d*)+")
+# "120 m²"
+_RAISED = re.compile(r"[²³]|<.*>[23]<", re.DOTALL)
+_LENGTH = r"(?:[kmcdµn]?[mgs]|ft|in|yd|mi)"
+_UNIT_BEFORE = re.compile(rf"(?<!\w){NUMBER}\s?(?:{_LENGTH}/)?{_LENGTH}\Z")
 _TERM = r"[A-Za-z\d\u00c0-\u024f\u0370-\u03ff]+"
 _TERM_BEFORE, _TERM_AFTER = re.compile(rf"{_TERM}\Z"), re.compile(_TERM)
 # Elements of plain lines that stay, the last one over characters: ruby.
@@ -138,6 +144,9 @@ def _formula(text: str, note: Mark) -> Sign | None:
     """The item of which a raised or lowered sign is a part, if it is one."""
     before = _TERM_BEFORE.search(text, max(note.position - MAX_BEFORE, 0), note.position)
     after = _TERM_AFTER.match(text, note.end)
+    unit = _UNIT_BEFORE.search(text, max(note.position - MAX_BEFORE, 0), note.position)
+    if unit and not after and _RAISED.search(note.written):
+        return _sign(text, unit.start(), note.end, "item")
     if before is None or not (
         after
         or before[0][-1].isdecimal()

@@ -42,9 +42,12 @@ def _compared(kind: str, pattern: str, kept: Kind | None = "item") -> ItemPatter
 EMOJI = "[\U0001f000-\U0001faff\u2600-\u27bf©®™]"
 SIGN = r"(?:(?<![\w.,:/'’)\]%-])[-−])?"  # of a negative number
 NUMBER = r"\d+(?:[.,:/'’٬٫-]\d+)*"
+AT_NUMBER = r"(?<!\w)(?<!\d[.,:/'’-])"  # before the first digit of one, or its sign
+CURRENCY = "$€£¥₹₽₩₪₫₴₺₿"
+UNIT = "(?:[kMGT]i?B|[kMG]?Hz|dB|kWh|mAh|dpi|px)"  # as good as the same in all languages
 GROUPED = r"(?<!\d)\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?!\d)(?:[.,]\d+)?"  # 12 500
 # What printf prints, after its number or name: flags, width, precision, size, type.
-CONVERSION = r"[-+#0',]*[\d*]*(?:\.[\d*]+)?[hlqjztL]*[diouxXeEfFgGcrsp@]"
+CONVERSION = r"[-+#0',]*[\d*]*(?:\.[\d*]+)?[hlqjztL]*[diouxXeEfFgGcrs@]"
 # The messages of ICU with forms to choose from: {n, plural, one {a file} other {# files}}.
 FORMS = r"\{\s*[\w.$-]+\s*,\s*(?:plural|select|selectordinal)\s*,"
 _VALUE = r"\"[^\"<]*\"|'[^'<]*'|[^\s\"'<>/]+"
@@ -66,8 +69,10 @@ PATTERNS = [
         rf"(?<!\s)\s*(?:(?:{EMOJI}[\ufe0f\u200d]*)+|\\[nrt](?![a-z])|<!--.{{0,1000}}?-->"
         r"|&(?:amp|nbsp|quot|apos|[lg]t|hellip|[mn]dash|[lr][ad]quo|copy|reg|#\w+);)",
     ),
+    _kept("placeholder", "empty", r"(?<=[a-z]{2})\$[A-Z][A-Z\d_]*\$"),  # "a link$LINK_END$"
     # {n, plural, one {# dog} other {# dogs}}
     _kept("placeholder", "item", FORMS + r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"),
+    _kept("placeholder", "item", rf"(?<![\d%])%(?:\d+\$)?{CONVERSION}\s%%"),  # "%d %%" prints "5 %"
     # %H:%M, Ctrl+S and -v: people translate some of them, a model loses them
     _kept(
         "placeholder",
@@ -77,23 +82,31 @@ PATTERNS = [
     _kept(
         "key",
         "item",
-        r"(?<!\w)(?:(?:Ctrl|Alt|Shift|Cmd|Command|Win|Super)[+-])+(?:[A-Z][a-z]*|\d|F\d+)\b",
+        r"(?<!\w)(?:(?:Ctrl|CTRL|Alt|ALT|Shift|SHIFT|Cmd|Command|Option|Meta|Win|Super)(?:\s?\+\s?|-)"
+        r"|[⌘⌥⇧⌃]+)+(?:(?:[A-Z][a-z]*|\d|F\d+)\b|[←↑→↓\[\]])",
     ),
     _kept("option", "item", r"(?<![^\s(\[|])-[A-Za-z](?<![AEIOUY])(?![\w'’-])"),
     # phones, prices, degrees, points in time, versions, and numbers of three digits or more
     _kept("number", "number", r"(?<!\w)(?:\+\d[\d ()/-]{5,}|\(\d{2,5}\) ?\d[\d -]{3,})\d"),
-    _kept("number", "number", rf"[$€£¥§]\s?{NUMBER}"),
+    _kept("number", "number", rf"[-+−]?[{CURRENCY}§]\s?{NUMBER}"),
     _kept(
         "number",
         "number",
-        rf"(?<!\w)(?<!\d[.,:/'’-])[-+−]?{NUMBER}\s?(?:[€£¥]|°(?:\s?[CFK]\b)?)",
+        rf"{AT_NUMBER}[-+−]?{NUMBER}\s?(?:[{CURRENCY}]|°(?:\s?[CFK]\b)?|[%‰](?![\w({{<$%])|{UNIT}\b)",
+    ),
+    # ≥18, 1.5e-10, 1½, #12
+    _kept(
+        "number",
+        "number",
+        rf"(?<![\w<>])(?:[≥≤±≈~>]|<(?=\d\d)){NUMBER}(?![\w>])|{AT_NUMBER}{NUMBER}[eE][-+−]?\d+\b"
+        r"|(?:(?<!\w)\d{1,9}\s?)?[¼½¾⅓⅔⅛]|(?<![\w&#])#\d+\b",
     ),
     _kept("number", "number", r"\d{4}-\d\d-\d\dT[\d:.]+\d(?:Z|[+-]\d\d:?\d\d)?"),
     _kept("number", "number", r"(?<!\d)\d+\.\d+\.\d+(?:[.+-]\w+)*"),
     _kept("number", "number", rf"{SIGN}(?:\d+(?:[.,:/'’-]\d+)+|{GROUPED}|\d{{3,}})"),
     # {name}, {0:.2f}, ${x}, and {{ x }} inside its outer braces
     _compared("placeholder", r"\{\s*[^\s{},]*\s*\}"),
-    _compared("placeholder", r"\{%.{0,1000}?%\}"),
+    _compared("placeholder", r"\{%.{0,1000}?%\}|<%.{0,1000}?%>|\$\([^()\s]{1,100}\)"),
     # {{ name | upper }}, {{{name}}}, {0,number}, %{name}
     _compared("placeholder", r"[$#%@]?\{\{\{?[^{}]*\}?\}\}|\{\s*\w+\s*,[^{}]*\}|[$#%@]\{[^{}]*\}"),
     # $t(key), @:key, @.lower:(key); and the numbers of a form, ]1,Inf] or [2,*], before it
@@ -108,16 +121,20 @@ PATTERNS = [
     _compared(
         "placeholder", r"(?<![\w:.,;!?)\]}@\u00a0\u202f]):[A-Za-z_]\w+:?|(?<![\w!?.])![a-z][\w-]+"
     ),
-    # [NAME], %NAME%, and \n as two signs
-    _compared("placeholder", r"\[[A-Z\d_]+\](?!\()|%[A-Z_]{2,}%|\\[nrt](?![A-Za-z])"),
-    # %s, %1$d, %(name)s, %1, %n; but "100%ig" and "5 %ige" are no placeholders
+    # [NAME], %NAME%, %name%, and \n as two signs
     _compared(
         "placeholder",
-        rf"(?<![\d%])(?<!\d\s)%(?:\(\w+\)|\d+\$)?{CONVERSION}",
+        r"\[[A-Z\d_]+\](?!\()|(?<![\d%])%[A-Za-z_]{2,100}%(?:\\[\w.-]*\w)*|\\[nrt](?![A-Za-z])",
+    ),
+    # %s, %1$d, %(name)s, %<name>s, %1, %n; but "100%ig" and "5 %ige" are no placeholders
+    _compared(
+        "placeholder",
+        rf"(?<![\d%])(?<!\d\s)%(?:\(\w+\)|<\w+>|\d+\$)?{CONVERSION}",
     ),
     _compared("placeholder", r"(?<=\d\s)%(?:\(\w+\)|\d+\$)?[sd@](?!\w)"),
-    _compared("placeholder", r"(?<![\d%])(?<!\d\s)%L?(?:\d+|n)(?![\w$])"),
-    _compared("placeholder", r"(?<!\w)\$[A-Za-z_][\w@]*\$?"),  # $name, $NAME$
+    _compared("placeholder", r"(?<![\d%])(?<!\d\s)%L?(?:\d+|n)(?![\w$]|\.\d)"),
+    # $name, $HOME/list, $NAME$
+    _compared("placeholder", r"\$[A-Za-z][\w@]*\$|(?<!\w)\$[A-Za-z_][\w@]*(?:/[\w.-]*\w)*"),
     # <b>, </b>, <a href="...">, <x id="1"/>: their names and numbers
     _compared(
         "tag", r"</?[A-Za-z0-9][\w:.-]*(?:\s+id=\"[^\"<>]*\")?(?=[\s/>])(?=[^<>]*>)", kept=None
@@ -129,6 +146,11 @@ PATTERNS = [
     _compared("name", r"(?<![\w&/])[@#][A-Za-z_]\w*"),
     _compared("name", r"(?<![\w.@/-])[\w-]{2,}(?:\.[a-z]{2,5})+(?!\.?\w)"),  # example.org, list.txt
     _compared("name", r"(?<![\w.@/-])(?:[\w-]+\.)+(?:com|dev|edu|gov|info|io|net|org)(?!\w|\.\w)"),
+    # getName; but the two words of "dog" and "The" may have nothing but a mark between them
+    _compared("name", r"(?<![\w.\\])[a-z]+(?:[A-Z][a-z\d]+)+(?!\w)", kept=None),
+    # list(), Foo::Bar, localhost:80
+    _compared("name", r"(?<![\w.])(?:(?:\w+\.)*\w+\(\)|\w+(?:::\w+)+|localhost:\d+)"),
+    _kept("name", "item", r"(?<![\w/])[A-Z]/[A-Z](?![\w/])"),  # I/O
     # H&M, C++, C#, .NET
     _compared("name", r"(?<![\w&])[A-Z][A-Za-z]*&[A-Z][A-Za-z]*(?![\w;&])"),
     _compared("name", r"(?<![\w.+#])(?:[A-Z](?:\+\+|#)|\.NET)(?![\w+#])"),
@@ -138,14 +160,20 @@ PATTERNS = [
         r"(?<![\w\\-])(?:(?:[A-Z]{2,} )?[A-Z][A-Z\d_-]+(?:\\(?![nrt](?:[A-Z]|\b))[\w.$-]*[\w$])+"
         r"|[A-Za-z][\w-]*(?:\\(?![nrt])[A-Za-z][\w.$-]*[\w$])+)",
     ),
-    # *.txt, data_*.csv
-    _compared("file", r"(?<![\w*.-])[\w-]*\*\.[\w*]+(?:\.\w+)*"),
+    # *.txt, data_*.csv, list/**, old-*
+    _compared(
+        "file",
+        r"(?<![\w*./~-])!?[\w./~-]*(?:\*\.[\w*]|[/_-]\*)(?:[\w./*-]*[\w*])?",
+    ),
     # C:\list.txt, \\server\list
     _compared(
-        "file", r"(?<!\w)[A-Za-z]:\\[^\s<>\"]*\w|(?<![\w\\])\\\\[\w.$-]+(?:\\[\w.$-]*[\w$])+"
+        "file",
+        r"(?<!\w)[A-Za-z]:\\(?:[\w.-]+(?: [A-Z][\w.()-]*)*\\)*[^\s<>\"]*\w"
+        r"|(?<![\w\\])\\\\[\w.$-]+(?:\\[\w.$-]*[\w$])+",
     ),
     _compared("file", r"(?<![^\s\"'“„«»‘(])~?/\w[\w.-]*/[\w./-]*\w"),
     _compared("file", r"(?<=[\"'“„«»‘])~?/\w[\w.-]*(?![\w/])"),
+    _compared("file", r"(?<![^\s\"'“„«»‘(])(?:~/[\w./-]*\w|\.[a-z][\w-]*\w)"),  # ~/.list, .list
     # ../list, a/list.txt; but not and/or
     _compared(
         "file",

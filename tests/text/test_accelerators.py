@@ -123,6 +123,9 @@ def test_found_in_a_pair() -> None:
         ("塗る：", "_p", "塗る(_P)："),
         ("塗る(P)…", "_p", "塗る(_P)…"),
         ("Auswahl (A)", "_a", "Auswahl (_A)"),
+        ("Streichen\tCtrl+P", "&P", "&Streichen\tCtrl+P"),
+        ("Zumachen (Ctrl+W)", "_W", "_Zumachen (Ctrl+W)"),
+        ("塗る\tCtrl+P", "&p", "塗る(&P)\tCtrl+P"),
     ],
 )
 def test_a_translation_gets_it(text: str, accelerator: str, expected: str) -> None:

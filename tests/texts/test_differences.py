@@ -58,12 +58,17 @@ KEPT = [
     ("Name: Tom, at 3:30 :-) or :P", "Name: Tom, um 3.30 Uhr :-) oder :P"),
     ("Q: Why? A: No!", "F: Warum? A: Nein!"),
     ("one\\nTwo", "eins\\nZwei"),
+    ("%s costs %5.2f dollars, I/O", "%2$5.2f Dollar kostet %1$s, E/A"),
+    ("At %I:%M %p", "Um %H:%M Uhr"),
     ("Sna_p to the grid", "Am Ra_ster ausrichten"),
     ("_Walk", "Ge_hen"),
     ("[LIST](list)", "[LISTE](list)"),
     ("{n, plural, one {day} other {days}}", "{n, plural, one {Tag} other {Tage}}"),
 ]
 CHANGED = [
+    ("Hello %name%, %<count>d", "Hallo %, %<count>"),
+    ("Run list() of getName in .list", "Liste in der Liste"),
+    ("<%= name %> is here", "Name ist da"),
     ("Delete {name}?", "{Name} löschen?"),
     ("Delete it?", "{name} löschen?"),
     ("Use --all.", "Alles."),

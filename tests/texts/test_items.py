@@ -35,7 +35,7 @@ from tests.texts.fakes import kind_of
         ("3,450.75 on 2024-05-17, 10:30", ["number 3,450.75", "number 2024-05-17", "number 10:30"]),
         ("250GB v2.3.1-rc.2 12 500 km", ["number 250GB", "number v2.3.1-rc.2", "number 12 500"]),
         ("the 1990s, 100th, 256x256", ["number 1990", "number 100", "number 256x256"]),
-        ("$5.00 and 99.9%", ["number $5.00", "number 99.9"]),
+        ("$5.00 and 99.9%", ["number $5.00", "number 99.9%"]),
         ('<a href="x.org">a</a><br/>', ['open <a href="x.org">', "close </a>", "break <br/>"]),
         ("<input disabled> <0>x</0>", ["empty <input disabled>", "open <0>", "close </0>"]),
         ("a < b and c > d, x<y and z>w, <3", []),
@@ -68,6 +68,26 @@ from tests.texts.fakes import kind_of
         ("*.txt, H&M and C++", ["item *.txt", "item H&M", "item C++"]),
         ("CORP\\tom NT AUTHORITY\\SYSTEM", ["item CORP\\tom", "item NT AUTHORITY\\SYSTEM"]),
         ("from -250 to 1 000", ["number -250", "number 1 000"]),
+        ("7% of 50‰, 10 kB, -$50, ₹1,00,000", [
+            "number 7%", "number 50‰", "number 10 kB", "number -$50", "number ₹1,00,000"
+        ]),
+        ("≥18, 1.5e-10, 1½ of #12", ["number ≥18", "number 1.5e-10", "number 1½", "number #12"]),
+        ("3 m³, 9.81 m/s² but dogs²", ["item 3 m³", "item 9.81 m/s²", "note ²"]),
+        ("a link$LINK_END$ v$VERSION$", ["empty $LINK_END$", "item v$VERSION$"]),
+        ("%name% %<name>s <%= name %> $(date) %5.2f %I:%M %p", [
+            "item %name%", "item %<name>s", "item <%= name %>", "item $(date)", "item %5.2f",
+            "item %I:%M", "item %p"
+        ]),
+        ("Ctrl + S, CTRL+SHIFT+S, ⌘S or Alt+←", [
+            "item Ctrl + S", "item CTRL+SHIFT+S", "item ⌘S", "item Alt+←"
+        ]),
+        ("os.exit() of A::B on localhost:80", ["item os.exit()", "item A::B", "item localhost:80"]),
+        (".list ~/.list $HOME/list %APPDATA%\\Tom I/O", [
+            "item .list", "item ~/.list", "item $HOME/list", "item %APPDATA%\\Tom", "item I/O"
+        ]),
+        ("C:\\My Files\\a.txt logs/*.log, old-* list/**", [
+            "item C:\\My Files\\a.txt", "item logs/*.log", "item old-*", "item list/**"
+        ]),
     ],
 )  # fmt: skip
 def test_signs(text: str, expected: list[str]) -> None:

@@ -84,13 +84,16 @@ def read_texts(
     """
     unit, sources = read(source, format_)
     if translation is None:
-        if any(target is None for _, _, target in sources):
+        if any(target is None for _, _, target, _ in sources):
             raise DataError(f"{source}: has one language; name its translation, too")
-        return unit, [Text(line, text, target or Marked("")) for line, text, target in sources]
+        return unit, [
+            Text(line, text, target or Marked(""), is_form)
+            for line, text, target, is_form in sources
+        ]
     unit, own = read(translation, format_)
-    found = [(line, target or text) for line, text, target in own]
+    found = [(line, target or text) for line, text, target, _ in own]
     if len(sources) != len(found):
-        index = first_difference([text for _, text, _ in sources], [text for _, text in found])
+        index = first_difference([text for _, text, *_ in sources], [text for _, text in found])
         places = [
             f"{unit} {texts[index][0]}" if index < len(texts) else "the end"
             for texts in (sources, found)
@@ -100,19 +103,23 @@ def read_texts(
             f"differ from {places[0]} of the one and {places[1]} of the other on"
         )
     pairs = zip(sources, found, strict=True)
-    return unit, [Text(line, text, translated) for (_, text, _), (line, translated) in pairs]
+    return unit, [
+        Text(line, text, translated, is_form) for (_, text, _, is_form), (line, translated) in pairs
+    ]
 
 
-def read(path: Path, format_: str | None) -> tuple[str, list[tuple[int, Marked, Marked | None]]]:
-    """The texts of a file: what their numbers count; the number, the text, and the translation if
-    the file may have one. Raises: DataError.
+def read(
+    path: Path, format_: str | None
+) -> tuple[str, list[tuple[int, Marked, Marked | None, bool]]]:
+    """The texts of a file: what their numbers count; the number, the text, the translation if the
+    file may have one, and whether it is a plural form. Raises: DataError.
     """
     if format_ is None:
         refuse_unread(str(path))
     format_ = format_ or format_of(path.name) or "lines"
     if format_ in ("lines", "txt"):
         texts = enumerate(read_text_lines(path), 1)
-        return "line", [(number, Marked(line), None) for number, line in texts]
+        return "line", [(number, Marked(line), None, False) for number, line in texts]
     if format_ not in DOCUMENT_FORMATS:
         raise DataError(f"{path}: unknown format; known are {', '.join(DOCUMENT_FORMATS)}, lines")
     open_document = import_object(FORMATS[format_].trait("opens"))
@@ -120,6 +127,11 @@ def read(path: Path, format_: str | None) -> tuple[str, list[tuple[int, Marked, 
         document = open_document(path.read_bytes(), str(path), format_, fill_all=True)
     parts = zip(document.lines, document.segments, strict=True)
     return document.unit, [
-        (line, each.text if each.labelled is None else Marked(each.labelled), each.target)
+        (
+            line,
+            each.text if each.labelled is None else Marked(each.labelled),
+            each.target,
+            each.is_form,
+        )
         for line, each in parts
     ]

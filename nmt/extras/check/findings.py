@@ -31,12 +31,13 @@ _PROBLEMS = {
 @dataclass(frozen=True)
 class Text:
     """A source and its translation, with marks of accelerators. line: in the file of the
-    translation.
+    translation. is_form: whether it is one of several plural forms.
     """
 
     line: int
     source: Marked
     translation: Marked
+    is_form: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,9 @@ def find_all(texts: Sequence[Text], glossary: Glossary | None = None) -> Iterato
             return
         if source.casefold().split() == own.casefold().split() and _has_prose(source):
             yield "untranslated", "is the same as the source"
-        yield from _differences(text.source.written, text.translation.written, words)
+        found = [*_differences(text.source.written, text.translation.written, words)]
+        if not (text.is_form and [kind for kind, _ in found] == ["placeholder"]):
+            yield from found
         bare = without_signs(Marked(source), ()).bare  # "{dog}" has no term
         for term in missing(glossary.terms_in(bare), own) if glossary is not None else ():
             yield "term", f"the term {term} is missing"
@@ -114,6 +117,8 @@ def _differences(source: str, translation: str, words: Words) -> Iterator[tuple[
         yield "accelerator", f"the mark {found[0].mark} of an accelerator is not in the source"
     elif len(found) > len(wanted):
         yield "accelerator", f"has {len(found)} marks of accelerators"
+    elif found and found[0].mark != wanted[0].mark:
+        yield "accelerator", f"has the mark {found[0].mark}, and the source {wanted[0].mark}"
     for each in differences(*without_accelerators(source, translation, words)):
         name = f"the number {each.text}" if each.kind == "number" else each.text
         yield each.kind, _PROBLEMS[each.problem].format(name)

@@ -40,6 +40,7 @@ class Segment:
         target: in a file with both languages, the translation that it has, or Marked(""); None in
             other files, where the translation takes the place of the text.
         labelled: the text with the mark of its accelerator, in a file that may have some.
+        is_form: whether it is one of several plural forms, which need not say the number.
     """
 
     start: int
@@ -48,6 +49,7 @@ class Segment:
     write: Callable[[Marked], str]
     target: Marked | None = None
     labelled: str | None = None
+    is_form: bool = False
 
 
 @dataclass(frozen=True)

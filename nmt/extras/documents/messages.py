@@ -19,7 +19,7 @@ HAS_FORMS = re.compile(rf"{FORMS}|\{{\s*[\w.$-]+\s*,\s*choice\s*,")
 NO_TEXT = re.compile(
     r"""[#][\da-fA-F]{3,8}|rgba?\(.*|[a-z][a-z\d+.-]*:\S+|(?:[.~]{0,2}/|\.)\w\S*|[^\s\\_@]*[\\_@]\S*
     |[a-z\d]+(?:[-./:][a-z\d]+)+|[\w-]+(?:/[\w.-]+)*\.[a-z]{2,5}|[a-z]{2,3}-[A-Z]{2}
-    |[a-z]+[A-Z][A-Za-z\d]*|\d\S*|(?=.*(?:yy|YY|MM|dd|DD|HH|hh|mm))(?:([A-Za-z])\1*(?![A-Za-z])
+    |[a-z]+[A-Z][A-Za-z\d]*|true|false|null|\d\S*|(?=.*(?:yy|YY|MM|dd|DD|HH|hh|mm))(?:([A-Za-z])\1*(?![A-Za-z])
     [^A-Za-z]*)+|.*[\ud800-\udfff].*""",
     re.VERBOSE | re.DOTALL,
 )
@@ -62,6 +62,7 @@ def message(
     *,
     name: str = "",
     words: Words | None = None,
+    is_form: bool = False,
 ) -> Segment | Skipped:
     """The segment of a text without the white space around it and the mark of its accelerator.
 
@@ -69,6 +70,7 @@ def message(
         write: from the whole text, with its markup, to what stands in the file.
         escape: for the characters of the text. name: of the message, for remarks.
         words: of a file whose messages may have accelerators.
+        is_form: whether it is one of several plural forms.
     """
     if HAS_FORMS.search(text.text):
         return Skipped(
@@ -93,4 +95,5 @@ def message(
         return write(escape(f"{lead}{content}{tail}"))
 
     text = Marked(sides if has_sides else source)
-    return Segment(start, end, text, written, target, None if words is None else body)
+    labelled = None if words is None else body
+    return Segment(start, end, text, written, target, labelled, is_form)

@@ -21,7 +21,7 @@ PIECE = re.compile(
 )
 NAMES = dict(zip('abfnrtv"', '\a\b\f\n\r\t\v"', strict=True))
 BY_NUMBER = re.compile(r"(\\[^0-7x])|\\(?:([0-7]{1,3})|x([\da-fA-F]{1,2}))")  # \033, \x1b
-CONTROL = re.compile(r"[\0-\x06\x0e-\x1f\x7f-\x9f\ufffd]")
+CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffd]")
 ESCAPES = escapes(NAMES)
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 WORDS = re.compile(r".{0,75}\S(?:\s+|\Z)|\S+\s*|\s+", re.DOTALL)  # that fit on a line of gettext
@@ -98,7 +98,7 @@ def find(text: str) -> Iterator[Segment | Skipped]:
                 "has no number of plural forms (nplurals in its header); add it, and the forms",
             )
         if CONTROL.search(entry.source):
-            yield Skipped(entry.place, "has characters by number (\\033); translate it by hand")
+            yield Skipped(entry.place, "has characters such as \\033; translate it by hand")
             continue
         # Where only some forms are translated, those before them stay as they are.
         forms = entry.forms
@@ -122,6 +122,7 @@ def find(text: str) -> Iterator[Segment | Skipped]:
                 write,
                 Marked(entry.texts[key]),
                 words=words,
+                is_form=len(forms) > 1,
             )
 
 
@@ -129,6 +130,8 @@ def labels(text: str, languages: Languages) -> Iterator[Edit | Skipped]:
     """The language of the header and its plural forms; and those that do not fit."""
     found = [*entries(text)]
     start, end = next((each.spans["msgstr"] for each in found if not each.source), (-1, -1))
+    if start < 0:  # there is no header
+        return
     fields = {each[1]: each.span(2) for each in FIELD.finditer(text, start, end)}
     if charset := NO_CHARSET.search(text, start, end):
         yield *charset.span(1), "UTF-8"

@@ -20,7 +20,8 @@ PARAGRAPH = re.compile(r"^(?:[^\n]*\S[^\n]*(?:\n|\Z))+", re.MULTILINE)
 TAG = re.compile(r"<(/?)([A-Za-z])[^<>]*>|<[\d:.]+>|\{\\[^{}]*\}")
 UPPER = r"[^\W\d_a-zß-ÿа-яё]"  # or a letter of a script without cases
 SOUND = r"\[[^\[\]]*\]|\([^()]*\)"
-NAME = rf"{UPPER}[^a-zß-ÿа-яё:\n<>{{}}]{{0,60}}(?:{SOUND})?:(?=\s)"
+# TOM: or "Tom Smith:"; but not "He said:"
+NAME = rf"(?:{UPPER}[^a-zß-ÿа-яё:\n<>{{}}]{{0,60}}|{UPPER}\w+(?: {UPPER}\w+)?)(?:{SOUND})?:(?=\s)"
 # Before the words of a speaker: dashes, ">>", notes of music, sounds, a name.
 LEAD = re.compile(
     r"(?:[-–—♪♫\s]|(?:>|&gt;){2,}|\{\\[^{}]*\}|<v[ .][^<>]*>|<[^<>]*>(?=[-–—♪♫>\[(]|&gt;)"

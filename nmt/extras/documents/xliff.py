@@ -36,7 +36,9 @@ def find(text: str) -> Iterator[Segment | Skipped]:
                 for number in parts
                 if number in places
             ]
-            for segment in found if places else [_unit(text, words, element, children)]:
+            # Without places in the target, it gets those of the divided source.
+            source = children["seg-source" if parts else "source"]
+            for segment in found if places else [_unit(text, words, element, children, source)]:
                 if isinstance(segment, Skipped) or segment.text != Marked(""):
                     yield segment
             if places and len(found) < len(parts):
@@ -91,11 +93,13 @@ def _segment(text: str, words: Words, source: Tag, place: Tag, target: Tag) -> S
     )
 
 
-def _unit(text: str, words: Words, unit: Tag, children: dict[str, Tag]) -> Segment | Skipped:
-    source, target = children["source"], children.get("target")
+def _unit(
+    text: str, words: Words, unit: Tag, children: dict[str, Tag], source: Tag
+) -> Segment | Skipped:
+    target = children.get("target")
     body, content = body_of(text, source), _content(text, source)
     present = Marked("") if target is None else _present(text, content, target, target, unit)
-    name = source.name.replace("source", "target")
+    name = children["source"].name.replace("source", "target")
     before = f"<{name}"
     if target is None:
         start = end = children.get("seg-source", source).outer_end

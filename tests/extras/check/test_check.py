@@ -93,6 +93,7 @@ def test_left_in_peace(source: str, translation: str) -> None:
         ("_Paint", "Streichen", "the mark _ of the accelerator is missing"),
         ("Paint", "S&treichen", "the mark & of an accelerator is not in the source"),
         ("&Paint", "&Str&eichen", "has 2 marks of accelerators"),
+        ("_Paint", "&Streichen", "has the mark &, and the source _"),
         ("_Paint", "塗る(_P) (_P)", "has 2 marks of accelerators"),
         ("_Paint", "塗る(_P)", None),
         ("The she_lf", "Das Re_gal", None),
@@ -112,6 +113,16 @@ def test_accelerators_of_a_catalog(tmp_path: Path, nmt: Run) -> None:
     assert (
         result.out.splitlines()[0] == f"{catalog}, line 1: the mark _ of the accelerator is missing"
     )
+
+
+def test_a_plural_form_need_not_say_its_number(tmp_path: Path, nmt: Run) -> None:
+    header = 'msgid ""\nmsgstr "Plural-Forms: nplurals=2; plural=(n != 1);\\n"\n\n'
+    forms = 'msgid "%d dog of %s"\nmsgid_plural "%d dogs of %s"\nmsgstr[0] "{}"\nmsgstr[1] "{}"\n'
+    many = "%d Hunde von %s"
+    catalog = write(tmp_path / "a.po", header + forms.format("Ein Hund von %s", many))
+    assert nmt("check", catalog).status == 0
+    write(catalog, header + forms.format("Ein Hund", many))
+    assert nmt("check", catalog).status == 1
 
 
 @pytest.mark.parametrize(

@@ -132,6 +132,8 @@ TEXTS: list[tuple[str, str, list[str]]] = [
     # Speakers inside tags keep their dashes.
     ("x.srt", cue("<i>- He is late.</i>", "<i>- Who?</i>"), ["He is late.", "Who?"]),
     ("x.srt", "", []),
+    ("x.md", "A dog\n\n$$\nE = mc^2\n$$\n", ["A dog"]),
+    ("x.po", 'msgid "A dog"\nmsgid_plural "Dogs"\nmsgstr[0] ""\nmsgstr[1] ""\n', ["A dog", "Dogs"]),
     ("x.vtt", examples.WEB, ["Hello and welcome", "Hi there", "Text later"]),
     ("x.xlf", unit("<source>No</source>", ' translate="no"'), []),
     ("x.xlf", GROUP.replace("</body>", "</group></body>"), []),
@@ -182,7 +184,7 @@ UNITS = [
         '<source>A</source><seg-source><mrk mtype="seg" mid="1">A</mrk></seg-source>'
         "<alt-trans><source>b</source><target>B</target></alt-trans>",
         '<source>A</source><seg-source><mrk mtype="seg" mid="1">A</mrk></seg-source>'
-        '<target state="S">A</target>'
+        '<target state="S"><mrk mtype="seg" mid="1">A</mrk></target>'
         "<alt-trans><source>b</source><target>B</target></alt-trans>",
     ),
     (
@@ -326,9 +328,9 @@ def test_markup_of_texts(name: str, file: str, marks: list[tuple[int, str, str]]
                 "x.po",
                 message(f"{sign}[1mOne dog"),
                 [],
-                r"line 7: has characters by number (\033); translate it by hand",
+                r"line 7: has characters such as \033; translate it by hand",
             )
-            for sign in (r"\033", r"\x1b", r"\303\244", r"\6")
+            for sign in (r"\033", r"\x1b", r"\303\244", r"\6", r"\a", r"\x07")
         ),
         (
             "x.pot",

@@ -58,7 +58,11 @@ PARTS = '<mrk mtype="seg" mid="0"/> <mrk mtype="seg" mid="1">{}</mrk>'
         (PARTS.format(""), ["One.", "Two."], ">ONE.</mrk> <mrk"),
         (PARTS.format("Zwei."), ["One."], ">ONE.</mrk> <mrk"),
         (f'<g id="1">{PARTS.format("Zwei.")}</g>', ["One."], "Zwei.</mrk></g>"),
-        ('<g id="1"></g>', ["One. Two."], ">ONE. TWO.</target>"),
+        (
+            '<g id="1"></g>',
+            ["One. Two."],
+            '0">ONE.</mrk> <mrk mtype="seg" mid="1">TWO.</mrk></target>',
+        ),
         (PARTS.format('<g id="1"></g>'), ["One.", "Two."], ">TWO.</mrk>"),
     ],
 )
@@ -136,6 +140,8 @@ def test_a_segment_without_a_place_is_named() -> None:
         ("- A dog - a cat.", ["A dog - a cat."]),
         ("A dog? - <i>A cat.</i>", ["A dog?", "A cat."]),
         ("TOM: A dog. ANN: A cat.", ["A dog.", "A cat."]),
+        ("Tom Hill: A dog. Ann: A cat.", ["A dog.", "A cat."]),
+        ("He said: A dog.", ["He said: A dog."]),
         ("♪ A dog ♪\n♪ [barks] A cat ♪", ["A dog", "barks", "A cat"]),
     ],
 )
