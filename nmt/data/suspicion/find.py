@@ -13,13 +13,23 @@ from nmt.data.checks import SAME_WORDS
 from nmt.data.corpus import Corpus, Sequences
 from nmt.data.reading import CHUNK_ROWS, Pair, Source
 from nmt.data.suspicion.rules import REASONS, Reason
-from nmt.data.suspicion.scores import SURE, Kind, explain, judge, make_wrong, score
-from nmt.data.suspicion.words import Floats, Indices, Mask, Words, find_copies, split, split_sides
+from nmt.data.suspicion.scores import N_KNOWN, SURE, Kind, explain, judge, make_wrong, score
+from nmt.data.suspicion.words import (
+    Floats,
+    Indices,
+    Mask,
+    Words,
+    find_copies,
+    is_same_text,
+    split,
+    split_sides,
+)
 from nmt.data.workers import chunked
 from nmt.text.tokenizers import SIDES
 
 MIN_ALIGNED = 2000  # pairs: with fewer, only rules and copies
 MIN_MADE = 200  # pairs made wrong of a set, to judge it by these alone
+LEAST_KNOWN = 3  # words that other pairs have, of most pairs
 GROUP = 20  # pairs of one text that are judged together
 LEAST_WORDS = 3  # of such a text, and of one whose language is asked for
 SEED = 1
@@ -32,8 +42,9 @@ LEAST: dict[Reason, tuple[float, int]] = {
 }
 # Probabilities of a third language, and of the own ones together.
 MIN_THIRD, MAX_OWN = 0.6, 0.1
-# If more of a sample of texts are taken for others, the library does not know a language.
-N_SAMPLED, MAX_UNKNOWN = 200, 0.3
+# If more of a sample of texts are taken for others, the library does not know a language, or takes
+# it for one like it. The sample is of the pairs that are surely right, where there are scores.
+N_SAMPLED, MAX_UNKNOWN, MAX_CONFUSED = 400, 0.3, 0.006
 N_PARTS, FEW = 10, 0.005  # the most doubtful part is asked first, until a part has so few
 
 Run = Callable[[Callable[..., Any], Iterable[tuple[Any, ...]]], Iterator[Any]]
@@ -89,7 +100,9 @@ class Judged:
 
     def _find(self) -> None:
         words, is_open = self._words, self.rules == 0
-        self.hits["copies"] = find_copies(words) & is_open
+        has_same, is_copied = find_copies(words)
+        has_same[has_same] = [is_same_text(*pair) for pair in self.read(has_same)]
+        self.hits["copies"] = (has_same | is_copied) & is_open
         is_open &= ~self.hits["copies"]
         has_words = (words.src.lengths > 0) & (words.tgt.lengths > 0)
         usable = np.flatnonzero(is_open & self._is_training & has_words)
@@ -126,8 +139,8 @@ class Judged:
         explained = explain(whole, is_learnable, random)
         real, start = np.where(is_open, explained[:, :n_pairs], np.nan), n_pairs
         for kind, (wrong, origins) in made.items():
-            if len(origins) < MIN_MADE:  # texts of a few words
-                break
+            if len(origins) < MIN_MADE or np.nanmedian(real[N_KNOWN]) < LEAST_KNOWN:
+                break  # texts of a word or two
             z, of_made = score(real, explained[:, start : start + len(wrong.src)], kind)
             start += len(wrong.src)
             if kind == "misaligned":
@@ -183,11 +196,13 @@ class Judged:
             found = [_is_other(text, self._languages, detect) for text in texts]
             return np.array(found, np.bool_).reshape(-1, 2)
 
-        every = max(1, len(is_found) // N_SAMPLED)
-        is_known = are_other(np.arange(len(is_found)) % every == 0).mean(0) < MAX_UNKNOWN
         has_scores = bool(np.isfinite(self.score).any())
-        for part in np.array_split(np.argsort(-self.score), N_PARTS if has_scores else 1):
-            is_asked = np.isin(np.arange(len(is_found)), part)
+        order, places = np.argsort(-self.score), np.arange(len(is_found))
+        surest = order[len(order) // 2 :] if has_scores else order
+        sample = np.isin(places, surest[:: max(1, len(surest) // N_SAMPLED)])
+        is_known = are_other(sample).mean(0) < (MAX_CONFUSED if has_scores else MAX_UNKNOWN)
+        for part in np.array_split(order, N_PARTS if has_scores else 1):
+            is_asked = np.isin(places, part)
             is_found[is_asked] = (are_other(is_asked) & is_known).any(1)
             if is_found[part].mean() < FEW:
                 break

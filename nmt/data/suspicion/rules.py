@@ -23,12 +23,16 @@ MOJIBAKE = re.compile(
     f"(?:[ÂÃÄ]|Å(?![²³]))(?:[{_SIGNS}]|[„“”–—](?=[a-zß-ÿ]))|(?<![«»„“\"'(])Â[«»·]"
     "|â(?:[€\x80]|‚¬)|ï¿½|\ufffd"
     f"|(?:[Â-ß]{_NEXT}|[à-ï]{_NEXT}{{2}}){{2}}"
+    # The same, read as Windows-1250, Windows-1251 (German, then Cyrillic), and code pages of DOS.
+    "|Ă[Ľ¶¤ź„–ś©]|Г[ј¶¤џ„©]|(?:[РС][Ђ-Џ‚ђѓ„…†‡€‰‹‘’“”•™љ›њќћџЎўЈ¤Ґ¦§©Є«¬®Ї°±Ііґµ¶·№є»јЅѕї]){2}"
+    r"|[├┬╨╤](?![─├┬│\s])"
 )
 MARKUP = re.compile(
     r"</?(?:a|b|i|u|p|br|em|li|ul|ol|td|tr|th|table|div|span|font|img|strong|h\d|sup|sub|script"
-    r"|style)\b[^<>]*>|\[\[[^\[\]]*\]\]"
+    r"|style|center)\b[^<>]*>|</[A-Za-z][\w-]*>|\[\[[^\[\]]*\]\]|\[/(?:b|i|u|url|img|quote|code)\]"
     # Quotation marks and the French space before a colon belong to the language.
-    r"|&(?:#(?!39;|160;|x27;)\w+|[lg]t|hellip|[mn]dash|copy);|&nbsp;(?! ?[:;!?»%\d])"
+    r"|&(?:#(?!39;|160;|x27;)\w+|[lg]t|hellip|[mn]dash|copy|amp;#?\w+"
+    r"|[A-Za-z]{1,2}(?:uml|acute|grave|circ|cedil|tilde|ring|lig));|&nbsp;(?! ?[:;!?»%\d])"
 )
 # How pandas, R, databases and spreadsheets write an empty cell, in lower case (the values that
 # `pandas.read_csv` reads as missing). "na" is a word of many languages, "NA" is none.

@@ -45,10 +45,13 @@ SURE: dict[Kind, float] = {"misaligned": 0.3, "partial": 0.5}  # least chance of
 LEAST_BEYOND = 0.4
 # The slope of the bounds of the share, from 80 % of the made pairs on, is 1 if all pairs there are
 # wrong. With a large one, good pairs look like made ones, as where translations are often free.
-MAX_SLOPE, LEAST_SHARE_BY_SLOPE = 2.3, 0.008
+MAX_SLOPE, LEAST_SHARE_BY_SLOPE = 1.6, 0.008
 MAX_FITTED = 40_000  # real pairs in a regression
 RIDGE, STEPS = 1.0, 12
 EDGES = np.linspace(0.02, 0.9, 36)  # quantiles of the made pairs
+
+
+N_KNOWN = 6  # the row with it of what `explain` says
 
 
 def explain(corpus: Corpus, is_learnable: Mask, random: np.random.Generator) -> Floats:

@@ -30,7 +30,9 @@ _WORD = re.compile(
 )
 MAX_WEIGHT = 4.0
 SMOOTHING = 0.3  # added to counts
+ROUNDS = 3  # of learning, without the copies found so far
 COPIED, MOSTLY_COPIED, OTHER_SIDE = 2.0, 4.0, 6.0  # sums of weights
+_RUN = re.compile(rf"[{WORD_CHARACTERS}-]*[^\W\d_][{WORD_CHARACTERS}-]*")
 _IS_UNSPACED = re.compile(f"[{UNSPACED}]").match
 
 Floats = NDArray[np.floating[Any]]
@@ -92,10 +94,10 @@ class Words:
         return np.bincount(texts, weights, len(side)).astype(float)
 
 
-def find_copies(words: Words) -> Mask:
-    """Which pairs are copies: both sides have the same words in the same order, or most of four or
-    more, and these are of one language; or a side of three or more words is clearly in the other
-    one's language.
+def find_copies(words: Words) -> tuple[Mask, Mask]:
+    """Which pairs have the same words on both sides, of one language: they may be copies. And which
+    are: most of four or more words are the same, and of one language; or a side of three or more
+    words is clearly in the other one's language.
     """
     n_pairs, size = len(words.src), words.size
 
@@ -108,13 +110,17 @@ def find_copies(words: Words) -> Mask:
     common = total(np.intersect1d(sides[0], sides[1], assume_unique=True))
     shorter, longer = np.sort([total(entries) for entries in sides], axis=0)
     is_learned = common <= 0.5 * shorter
-    counts = [
-        np.bincount(entries[is_learned[entries // size]] % size, minlength=size)
-        for entries in sides
-    ]
-    of_src, of_tgt = (np.log((n + SMOOTHING) / max(1, n.sum())) for n in counts)
-    weights = np.clip(of_src - of_tgt, -MAX_WEIGHT, MAX_WEIGHT)
-    src, tgt = (total(entries, weights) for entries in sides)
+    n_src, n_tgt = (total(entries, words.letters) for entries in sides)
+    for _ in range(ROUNDS):
+        counts = [
+            np.bincount(entries[is_learned[entries // size]] % size, minlength=size)
+            for entries in sides
+        ]
+        of_src, of_tgt = (np.log((n + SMOOTHING) / max(1, n.sum())) for n in counts)
+        weights = np.clip(of_src - of_tgt, -MAX_WEIGHT, MAX_WEIGHT)
+        src, tgt = (total(entries, weights) for entries in sides)
+        is_other = ((n_src > 2) & (src < -OTHER_SIDE)) | ((n_tgt > 2) & (tgt > OTHER_SIDE))
+        is_learned &= ~is_other
     same = common / np.maximum(longer, 1)
     is_mixed = np.all([total(sides[1], 1.0 * (sign * weights > 1)) for sign in (1, -1)], axis=0)
     is_mostly_copied = (
@@ -124,14 +130,18 @@ def find_copies(words: Words) -> Mask:
         & (src * tgt > 0)
         & ~is_mixed
     )
-    n_src, n_tgt = (total(entries, words.letters) for entries in sides)
-    is_other = ((n_src > 2) & (src < -OTHER_SIDE)) | ((n_tgt > 2) & (tgt > OTHER_SIDE))
-    is_copied = (same == 1) & (np.abs(src + tgt) / 2 > COPIED)
-    for pair in np.flatnonzero(is_copied).tolist():
-        src_ids, tgt_ids = words.src[pair], words.tgt[pair]
-        in_order = src_ids[words.letters[src_ids] > 0], tgt_ids[words.letters[tgt_ids] > 0]
-        is_copied[pair] = np.array_equal(*in_order)
-    return np.asarray(is_copied | is_mostly_copied | is_other)
+    has_same = (same == 1) & (np.abs(src + tgt) / 2 > COPIED)
+    return np.asarray(has_same), np.asarray(is_mostly_copied | is_other)
+
+
+def is_same_text(src: str, tgt: str) -> bool:
+    """Whether texts with the same words are the same; but "FTP public" is French for "Public FTP",
+    "Audio-Player" German, and "copy <datei>" is a translation, too.
+    """
+    of_src, of_tgt = (
+        [word.strip("-") for word in _RUN.findall(each.lower())] for each in (src, tgt)
+    )
+    return of_src == of_tgt
 
 
 def _different_words(side: Sequences, words: Words) -> Indices:

@@ -4,6 +4,8 @@ import pytest
 
 from nmt.data.suspicion.rules import Reason, reason_of
 
+PAGES = ("cp1250", "cp1251", "cp437", "cp866")
+
 
 @pytest.mark.parametrize(
     ("src", "tgt", "reason"),
@@ -17,6 +19,8 @@ from nmt.data.suspicion.rules import Reason, reason_of
         ("hello", "Ð¿Ñ€Ð¸Ð²ÐµÑ‚", "encoding"),
         ("hello", "æ—¥æœ¬", "encoding"),
         ("for you", "f\ufffdr dich", "encoding"),
+        *(("for you", "für".encode().decode(page), "encoding") for page in PAGES),
+        *(("hello", "привет".encode().decode(page), "encoding") for page in ("cp1251", "cp866")),
         ("the letter “Ä”", "der Buchstabe „Ä“", None),
         ("my sister", "«MINHA IRMû", None),
         ("It is 3 Å² large.", "Es ist 3 Å² groß.", None),
@@ -24,6 +28,10 @@ from nmt.data.suspicion.rules import Reason, reason_of
         ("A dog", "<p>Ein Hund</p>", "markup"),
         ("A dog", "Ein Hund&nbsp;&nbsp;&raquo;", "markup"),
         ("A dog", "[[Ein Hund]]", "markup"),
+        ("A dog", "Ein Hund</section>", "markup"),
+        ("A dog", "[b]Ein Hund[/b]", "markup"),
+        ("for you", "f&uuml;r dich", "markup"),
+        ("for you", "f&amp;uuml;r dich", "markup"),
         ("<b>A</b> dog", "<b>Ein</b> Hund", None),
         ("Name:", "Nom&nbsp;:", None),
         ("&quot;dog&quot;", "„Hund“", None),
