@@ -31,10 +31,10 @@ EXTRAS = [path for path in NMT if ROOT / "nmt/extras" in path.parents]
 TEXTS = [path for path in NMT if path.parent == ROOT / "nmt/texts"]
 CORE = [path for path in NMT if path not in EXTRAS and path not in TEXTS]
 RINGS = {
-    "core": (CORE, 10_983),
+    "core": (CORE, 10_993),
     "texts": (TEXTS, 1_756),
     "extras": (EXTRAS, 7_753),
-    "tests": ([*ROOT.glob("tests/**/*.py")], 16_488),
+    "tests": ([*ROOT.glob("tests/**/*.py")], 16_494),
     "scripts": ([*ROOT.glob("scripts/**/*.py")], 2_095),
 }
 MAX_LINES = {"nmt/config/schema.py": 691}

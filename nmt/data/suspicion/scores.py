@@ -48,7 +48,7 @@ LEAST_BEYOND = 0.4
 MAX_SLOPE, LEAST_SHARE_BY_SLOPE = 1.6, 0.008
 MAX_FITTED = 40_000  # real pairs in a regression
 RIDGE, STEPS = 1.0, 12
-EDGES = np.linspace(0.02, 0.9, 36)  # quantiles of the made pairs
+EDGES = np.linspace(0.035, 0.9, 36)  # quantiles of the made pairs
 
 
 N_KNOWN = 6  # the row with it of what `explain` says

@@ -54,6 +54,8 @@ def read(name: str, file: str | bytes) -> tuple[list[str], bytes]:
         # Elements that stay, with a sign between, are one.
         ("x.html", "<p>A <kbd>Ctrl</kbd>+<kbd>S</kbd> is</p>", ["A Tom is"]),
         ("x.html", "<p>A <kbd>Ctrl</kbd> + <kbd>S</kbd> is</p>", ["A Tom is"]),
+        ("x.html", "<p>A <kbd>File</kbd> → <kbd>Save</kbd> is</p>", ["A Tom is"]),
+        ("x.html", "<p>A <kbd>File</kbd> &gt; <kbd>Save</kbd> is</p>", ["A Tom is"]),
         ("x.html", "<p>A <b><kbd>Alt</kbd></b>-<b><kbd>F4</kbd></b> is</p>", ["A Tom is"]),
         ("x.html", "<p>A <code>a</code>/<code>b</code>, <code>c</code></p>", ["A Tom, Boston"]),
         ("x.md", "A `Ctrl`+`S` is", ["A Tom is"]),
