@@ -78,8 +78,10 @@ from nmt.training.start import first_weights
 EVENT = "adaptation"  # of the journal
 PICTURE = "adaptation.png"  # in the run
 MIN_HELD_OUT = 10  # pairs, in dev and test each
-# So that the training takes about fifteen minutes of one core for configs/tatoeba.yaml.
-PASSES = 10
+# Of a memory: its size, general pairs as a share of the training, and passes. Few pairs are soon
+# known, and leave more room for general ones. So that the training takes about ten minutes of one
+# core for configs/tatoeba.yaml, or fifteen.
+MIXTURES = [(5000, 0.9, 5), (10**9, 0.8, 10)]
 MAX_STEPS = 2400
 MAX_DEV = 500  # pairs
 MAX_TEST = 1000
@@ -101,7 +103,7 @@ class Work:
 
     memory: Sequence[Path]
     general: Path | None
-    mix: float
+    mix: float | None
     max_loss: float
     overrides: Sequence[str]
     device: DeviceName
@@ -122,7 +124,7 @@ def adapt(
     memory: Sequence[Path],
     output: Path | None,
     general: Path | None,
-    mix: float,
+    mix: float | None,
     max_loss: float,
     overrides: Sequence[str],
     device: DeviceName,
@@ -243,8 +245,9 @@ def _configure(work: Work, general: Path) -> Config:
     source, found = _inspect(work.memory, parent)
     if listing := by_file(found.texts):
         work.say(listing)
+    _, mix, passes = next(mixture for mixture in MIXTURES if found.n_pairs <= mixture[0])
     values = propose_fine_tuning(
-        work.output.name, source, found, str(work.base), parent, general, work.mix, PASSES
+        work.output.name, source, found, str(work.base), parent, general, work.mix or mix, passes
     )
     split = values["data"]["split"]
     split |= {"dev": min(MAX_DEV, split["dev"]), "test": min(MAX_TEST, split["test"])}

@@ -36,9 +36,14 @@ def command(
         ),
     ] = None,
     mix: Annotated[
-        float,
-        typer.Option("--mix", help="General pairs as a share of the training.", metavar="SHARE"),
-    ] = 0.8,
+        float | None,
+        typer.Option(
+            "--mix",
+            help="General pairs as a share of the training. Default: 0.9 for up to 5,000 pairs of "
+            "yours, else 0.8.",
+            metavar="SHARE",
+        ),
+    ] = None,
     max_loss: Annotated[
         float,
         typer.Option(
@@ -71,7 +76,7 @@ def command(
         ConfigError: an option is wrong, or the run folder to write exists.
         NmtError: the run or the data cannot be used, or nothing is gained within `max_loss`.
     """
-    if not 0 < mix < 1:
+    if mix is not None and not 0 < mix < 1:
         raise ConfigError(f"--mix {mix:g}: must be above 0 and below 1, for example 0.8")
     from nmt.extras.adapt.adaptation import adapt
 
