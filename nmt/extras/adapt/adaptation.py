@@ -41,6 +41,7 @@ from nmt.extras.adapt.picture import draw
 from nmt.extras.init.inspection import inspect
 from nmt.extras.init.measurement import Measures, by_file, measure
 from nmt.extras.init.proposal import (
+    ADAPTED,
     MIN_PAIRS,
     check_number,
     load_run_to_fine_tune,
@@ -78,10 +79,7 @@ from nmt.training.start import first_weights
 EVENT = "adaptation"  # of the journal
 PICTURE = "adaptation.png"  # in the run
 MIN_HELD_OUT = 10  # pairs, in dev and test each
-# Of a memory: its size, general pairs as a share of the training, and passes. Few pairs are soon
-# known, and leave more room for general ones. So that the training takes about ten minutes of one
-# core for configs/tatoeba.yaml, or fifteen.
-MIXTURES = [(5000, 0.9, 5), (10**9, 0.8, 10)]
+# So that the training takes at most fifteen minutes of one core for configs/tatoeba.yaml.
 MAX_STEPS = 2400
 MAX_DEV = 500  # pairs
 MAX_TEST = 1000
@@ -245,7 +243,7 @@ def _configure(work: Work, general: Path) -> Config:
     source, found = _inspect(work.memory, parent)
     if listing := by_file(found.texts):
         work.say(listing)
-    _, mix, passes = next(mixture for mixture in MIXTURES if found.n_pairs <= mixture[0])
+    _, mix, passes = next(mixture for mixture in ADAPTED if found.n_pairs <= mixture[0])
     values = propose_fine_tuning(
         work.output.name, source, found, str(work.base), parent, general, work.mix or mix, passes
     )

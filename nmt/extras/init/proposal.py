@@ -25,6 +25,8 @@ MIN_NEW = 3  # times that the pairs must have a token for it to enter the vocabu
 # Of fine-tuning for a user's own pairs alone, for a number of these up to the first value: the
 # share of general pairs beside them, passes over the own ones; docs/experiments.md has scores.
 MIXTURES = ((5_000, 0.7, 25), (12_000, 0.5, 25), (inf, 0.1, 45))
+# The same of an adaptation: few pairs are soon known, and leave more room for general ones.
+ADAPTED = ((5_000, 0.9, 5), (inf, 0.8, 10))
 MIN_STEPS, MAX_STEPS = 200, 10_000
 MANY = 50_000  # own pairs up to which much dropout helps
 DROPOUT = {"dropout": 0.5, "src_embedding_dropout": 0.3, "encoder_output_dropout": 0.4}

@@ -42,7 +42,7 @@ def work(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with a run and a memory; few updates."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(proposal, "MIN_STEPS", 40)
-    monkeypatch.setattr(adaptation, "MIXTURES", [(10, 0.9, 1), (10**9, 0.8, 1)])
+    monkeypatch.setattr(adaptation, "ADAPTED", [(10, 0.9, 1), (10**9, 0.8, 1)])
     monkeypatch.setattr(prepare, "worker_count", lambda _: 1)  # processes take time to start
     toy.write_table(tmp_path / "memory.tsv", toy.MEMORY)
     shutil.copytree(folder / "run", tmp_path / "run")
