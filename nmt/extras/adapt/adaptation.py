@@ -249,9 +249,8 @@ def _configure(work: Work, general: Path) -> Config:
     )
     split = values["data"]["split"]
     split |= {"dev": min(MAX_DEV, split["dev"]), "test": min(MAX_TEST, split["test"])}
-    n_steps = min(MAX_STEPS, values["training"]["max_steps"])
     values["training"] |= {
-        "max_steps": n_steps,
+        "max_steps": min(MAX_STEPS, values["training"]["max_steps"]),
         "validate_every": 0.5,
         "validation_pairs": MAX_VALIDATED,
         "final_pairs": 0,  # `_choose` does that, in another way
