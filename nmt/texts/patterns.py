@@ -147,9 +147,12 @@ PATTERNS = [
     _compared("name", r"(?<![\w.@/-])[\w-]{2,}(?:\.[a-z]{2,5})+(?!\.?\w)"),  # example.org, list.txt
     _compared("name", r"(?<![\w.@/-])(?:[\w-]+\.)+(?:com|dev|edu|gov|info|io|net|org)(?!\w|\.\w)"),
     # getName; but the two words of "dog" and "The" may have nothing but a mark between them
-    _compared("name", r"(?<![\w.\\])[a-z]+(?:[A-Z][a-z\d]+)+(?!\w)", kept=None),
-    # list(), Foo::Bar, localhost:80
-    _compared("name", r"(?<![\w.])(?:(?:\w+\.)*\w+\(\)|\w+(?:::\w+)+|localhost:\d+)"),
+    _compared(
+        "name", r"(?<![\w.\\])(?!kHz|kWh|mAh)[a-z]+(?:[A-Z][a-z\d]+)+(?![A-Za-z\d_])", kept=None
+    ),
+    # list(), .list, ~/.list, Foo::Bar, localhost:80
+    _kept("name", "item", r"(?<![\w.])(?:\w+\.)*\w+\(\)|(?<![^\s\"'“„«»‘(])\.[a-z][\w-]*\w"),
+    _compared("name", r"(?<![\w.])(?:\w+(?:::\w+)+|localhost:\d+)"),
     _kept("name", "item", r"(?<![\w/])[A-Z]/[A-Z](?![\w/])"),  # I/O
     # H&M, C++, C#, .NET
     _compared("name", r"(?<![\w&])[A-Z][A-Za-z]*&[A-Z][A-Za-z]*(?![\w;&])"),
@@ -173,7 +176,7 @@ PATTERNS = [
     ),
     _compared("file", r"(?<![^\s\"'“„«»‘(])~?/\w[\w.-]*/[\w./-]*\w"),
     _compared("file", r"(?<=[\"'“„«»‘])~?/\w[\w.-]*(?![\w/])"),
-    _compared("file", r"(?<![^\s\"'“„«»‘(])(?:~/[\w./-]*\w|\.[a-z][\w-]*\w)"),  # ~/.list, .list
+    _compared("file", r"(?<![^\s\"'“„«»‘(])~/[\w./-]*\w"),
     # ../list, a/list.txt; but not and/or
     _compared(
         "file",

@@ -67,7 +67,7 @@ KEPT = [
 ]
 CHANGED = [
     ("Hello %name%, %<count>d", "Hallo %, %<count>"),
-    ("Run list() of getName in .list", "Liste in der Liste"),
+    ("Run getName in ~/.list", "Liste in der Liste"),
     ("<%= name %> is here", "Name ist da"),
     ("Delete {name}?", "{Name} löschen?"),
     ("Delete it?", "{name} löschen?"),
