@@ -37,13 +37,16 @@ WORD = re.compile(
     r"\{\{[-~]?+\s*+(?![#/^!>]|(?:else|end|if|range|with|block|define)\b)|<%="
     r"|\{%-?+\s*+(?!end|el|if|for|block|with|filter|set|macro|empty|plural|load|include|extends|comment)"
 )
+CODE = re.compile(r"([A-Za-z]{2,3})(?:[-_].*)?")
+PAGE_LANGUAGE = re.compile(r"<html\b[^<>]*?\slang\s*=\s*[\"']?([a-z]{2,3})\b", re.IGNORECASE)
+MAX_HEAD = 5000  # characters before which it stands
 QUOTES = {'"': "&quot;", "'": "&#39;"}
 
 
 def find(text: str) -> Iterator[Segment]:
     """The texts between the borders of blocks, and the attributes that people read."""
     for tag, pieces in blocks([*tags(text, HTML)], 0, len(text), partial(kind_of, text)):
-        if tag is not None and not _stays(tag):
+        if tag is not None and not _stays(text, tag):
             yield from _read_attributes(text, tag)
         if pieces:
             yield from _segments(text, pieces)
@@ -76,7 +79,7 @@ def kind_of(text: str, tag: Tag) -> tuple[Kind | None, str, bool]:
         is_word = WORD.match(text, tag.start)
         return "item" if is_word else "empty" if text[tag.start + 1] == "!" else None, "", False
     is_start = name == tag.name and name not in VOID
-    stays = name in KEPT or name in SKIPPED or name in READINGS or _stays(tag)
+    stays = name in KEPT or name in SKIPPED or name in READINGS or _stays(text, tag)
     is_whole = is_start and stays
     if not INLINE(name):
         return None, name, is_whole
@@ -87,9 +90,15 @@ def kind_of(text: str, tag: Tag) -> tuple[Kind | None, str, bool]:
     return "item" if is_whole else "open" if is_start else "close", name, is_whole
 
 
-def _stays(tag: Tag) -> bool:
-    """Whether the author wants no translation of the element."""
-    if "translate" not in tag.attributes.lower():  # most have no such thing
+def _stays(text: str, tag: Tag) -> bool:
+    """Whether the author wants no translation of the element, or it is in another language."""
+    attributes = tag.attributes.lower()
+    if "lang" in attributes and tag.name != "html":
+        own = CODE.fullmatch(tag.values.get("lang", ""))
+        page = PAGE_LANGUAGE.search(text, 0, MAX_HEAD)
+        if own and page and own[1].lower() != page[1].lower():
+            return True
+    if "translate" not in attributes:  # most have no such thing
         return False
     return tag.values.get("translate") == "no" or "notranslate" in tag.values.get("class", "")
 

@@ -132,6 +132,12 @@ TEXTS: list[tuple[str, str, list[str]]] = [
     # Speakers inside tags keep their dashes.
     ("x.srt", cue("<i>- He is late.</i>", "<i>- Who?</i>"), ["He is late.", "Who?"]),
     ("x.srt", "", []),
+    (
+        "x.html",
+        '<html lang="en"><p lang="fr">Un chien</p><p lang="en-US">A <q lang=la>canis</q> dog</p>',
+        ["A  dog"],
+    ),
+    ("x.html", '<html lang="en"><p lang="{{ code }}">A dog</p>', ["A dog"]),
     ("x.md", "A dog\n\n$$\nE = mc^2\n$$\n", ["A dog"]),
     ("x.po", 'msgid "A dog"\nmsgid_plural "Dogs"\nmsgstr[0] ""\nmsgstr[1] ""\n', ["A dog", "Dogs"]),
     ("x.vtt", examples.WEB, ["Hello and welcome", "Hi there", "Text later"]),

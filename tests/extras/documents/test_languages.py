@@ -11,7 +11,10 @@ from nmt.texts.warnings import describe
 from tests.extras.documents.examples import PO_HEADER, SEGMENTS, replaced, unit
 from tests.extras.documents.rewriting import document
 
-PAGE, SOURCE = '<html{}>\n<body{}>\n<p lang="la">Salve</p></body></html>', "<source>dog</source>"
+PAGE, SOURCE = (
+    '<html{}>\n<body{}>\n<p>dog</p><p lang="la">1</p></body></html>',
+    "<source>dog</source>",
+)
 FORMS = "Plural-Forms: nplurals=2; plural=(n != 1);\\n"
 PLURAL = 'msgid "a dog"\nmsgid_plural "%d dogs"\nmsgstr[0] ""\nmsgstr[1] ""\n'
 FEW = "line 2: has 2 plural forms (nplurals in its header), which may not be those of"
