@@ -70,7 +70,8 @@ def find_all(texts: Sequence[Text], glossary: Glossary | None = None) -> Iterato
         if source.casefold().split() == own.casefold().split() and _has_prose(source):
             yield "untranslated", "is the same as the source"
         found = [*_differences(text.source.written, text.translation.written, words)]
-        if not (text.is_form and [kind for kind, _ in found] == ["placeholder"]):
+        lost = [kind for kind, problem in found if problem.endswith(" is missing")]
+        if not (text.is_form and lost == ["placeholder"] and len(found) == 1):
             yield from found
         bare = without_signs(Marked(source), ()).bare  # "{dog}" has no term
         for term in missing(glossary.terms_in(bare), own) if glossary is not None else ():

@@ -7,7 +7,7 @@ from html import escape
 
 from nmt.data.formats import Languages
 from nmt.extras.documents.document import Edit, Segment, Skipped
-from nmt.extras.documents.languages import RIGHT_TO_LEFT, label
+from nmt.extras.documents.languages import CODE, RIGHT_TO_LEFT, label
 from nmt.extras.documents.markup import (
     ATTRIBUTE,
     HTML,
@@ -37,7 +37,6 @@ WORD = re.compile(
     r"\{\{[-~]?+\s*+(?![#/^!>]|(?:else|end|if|range|with|block|define)\b)|<%="
     r"|\{%-?+\s*+(?!end|el|if|for|block|with|filter|set|macro|empty|plural|load|include|extends|comment)"
 )
-CODE = re.compile(r"([A-Za-z]{2,3})(?:[-_].*)?")
 PAGE_LANGUAGE = re.compile(r"<html\b[^<>]*?\slang\s*=\s*[\"']?([a-z]{2,3})\b", re.IGNORECASE)
 MAX_HEAD = 5000  # characters before which it stands
 QUOTES = {'"': "&quot;", "'": "&#39;"}
@@ -96,7 +95,7 @@ def _stays(text: str, tag: Tag) -> bool:
     if "lang" in attributes and tag.name != "html":
         own = CODE.fullmatch(tag.values.get("lang", ""))
         page = PAGE_LANGUAGE.search(text, 0, MAX_HEAD)
-        if own and page and own[1].lower() != page[1].lower():
+        if own and own[1] and page and own[1].lower() != page[1].lower():
             return True
     if "translate" not in attributes:  # most have no such thing
         return False

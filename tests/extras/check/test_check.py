@@ -117,12 +117,15 @@ def test_accelerators_of_a_catalog(tmp_path: Path, nmt: Run) -> None:
 
 def test_a_plural_form_need_not_say_its_number(tmp_path: Path, nmt: Run) -> None:
     header = 'msgid ""\nmsgstr "Plural-Forms: nplurals=2; plural=(n != 1);\\n"\n\n'
-    forms = 'msgid "%d dog of %s"\nmsgid_plural "%d dogs of %s"\nmsgstr[0] "{}"\nmsgstr[1] "{}"\n'
-    many = "%d Hunde von %s"
-    catalog = write(tmp_path / "a.po", header + forms.format("Ein Hund von %s", many))
+    forms = (
+        'msgid "%d dog of %s"\nmsgid_plural "%d dogs of %s"\n'
+        'msgstr[0] "{}"\nmsgstr[1] "%d Hunde von %s"\n'
+    )
+    catalog = write(tmp_path / "a.po", header + forms.format("Ein Hund von %s"))
     assert nmt("check", catalog).status == 0
-    write(catalog, header + forms.format("Ein Hund", many))
-    assert nmt("check", catalog).status == 1
+    for wrong in ("Ein Hund", "%d Hund %s von %s"):
+        write(catalog, header + forms.format(wrong))
+        assert nmt("check", catalog).status == 1
 
 
 @pytest.mark.parametrize(
