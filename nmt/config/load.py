@@ -41,6 +41,7 @@ RETIRED: Mapping[str, tuple[Any, ...]] = {
     "training.tgt_word_replacement": (0,),
     "training.subword_sampling.src": (0,),
     "training.subword_sampling.tgt": (0,),
+    "training.alignment_loss": (0,),
     "decoding.lexicon": (True, False),
     "decoding.shortlist": (0,),
 }
@@ -51,6 +52,7 @@ LAST_VERSIONS = {
     "model.cutoffs": "0.2",
     "model.src_vectors": "0.2",
     "model.tgt_vectors": "0.2",
+    "training.alignment_loss": "0.2",
 }
 # What to do in place of using the last version that had the key.
 ADVICE = {"decoding.shortlist": "set decoding.precision=int8 in its place, which is faster"}
