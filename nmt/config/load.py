@@ -42,12 +42,17 @@ RETIRED: Mapping[str, tuple[Any, ...]] = {
     "training.subword_sampling.src": (0,),
     "training.subword_sampling.tgt": (0,),
     "training.alignment_loss": (0,),
+    "decoding.epsilon": (0,),
     "decoding.lexicon": (True, False),
+    "decoding.mbr.candidates": ("beam",),
+    "decoding.mbr.samples": (),
     "decoding.shortlist": (0,),
 }
 # The last version that had a key; of all others, it is 0.1.
 LAST_VERSIONS = {
+    "decoding.epsilon": "0.2",
     "decoding.lexicon": "0.2",
+    "decoding.mbr.candidates": "0.2",
     "decoding.shortlist": "0.2",
     "model.cutoffs": "0.2",
     "model.src_vectors": "0.2",

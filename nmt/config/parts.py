@@ -270,9 +270,8 @@ METRICS = _table(
 )
 
 # How decoding finds its translations; a row has no place: search knows its own two ways, and an
-# extra ranks what they find with its hook `rank`. text: how the schema describes it. search: the
-# key of decoding that names the search for its candidates. samples: the key with the number of
-# samples. tempered: beam search uses the temperature as well.
+# extra ranks what beam search finds with its hook `rank`. text: how the schema describes it.
+# tempered: the method uses the temperature as well, as sampling does.
 METHODS = _table(
     "methods",
     {

@@ -398,12 +398,12 @@ def _decoding_rules(config: Config) -> Iterator[Rule]:
         "the coverage penalty needs attention, but the score is none",
     )
     is_tempered = METHODS[decoding.method].trait("tempered")
-    for key in ("temperature", "top_k", "top_p", "epsilon"):
+    for key in ("temperature", "top_k", "top_p"):
         is_set = getattr(decoding, key) != type(decoding).model_fields[key].default
         yield (
             is_set and decoding.search == "beam" and not (key == "temperature" and is_tempered),
-            f"decoding.{key}, decoding.{decoding.search_key}",
-            f"only sampling uses {key}, not beam",
+            f"decoding.{key}, decoding.method",
+            f"only sampling uses {key}, not {decoding.method}",
         )
 
 

@@ -5,7 +5,6 @@ config.yaml of every run.
 """
 
 from collections.abc import Iterable
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -598,8 +597,8 @@ class DecodingConfig(Section):
         1.0,
         ge=0.001,
         le=1000,
-        description="sampling: divide the logits by this; below 1 is less random; mbr with beam: "
-        "flatter weights above 1",
+        description="sampling: divide the logits by this; below 1 is less random; mbr: flatter "
+        "weights above 1",
     )
     top_k: int | None = Field(
         None, ge=1, description="sampling: choose among the k most probable tokens; default: all"
@@ -609,12 +608,6 @@ class DecodingConfig(Section):
         gt=0,
         le=1,
         description="sampling: choose among the most probable tokens with this total probability",
-    )
-    epsilon: float = Field(
-        0.0,
-        ge=0,
-        lt=1,
-        description="sampling: choose among tokens of at least this probability, or the best",
     )
     seed: int = Field(
         1,
@@ -644,14 +637,9 @@ class DecodingConfig(Section):
         return "int8" if self.precision == "auto" else self.precision
 
     @property
-    def search_key(self) -> str:
-        """The key that names the search."""
-        return str(METHODS[self.method].trait("search") or "method")
-
-    @property
     def search(self) -> str:
-        """ "beam" or "sampling": what makes the hypotheses, or the candidates of the method."""
-        return str(attrgetter(self.search_key)(self))
+        """ "beam" or "sampling": what finds the hypotheses, from which another method chooses."""
+        return "sampling" if self.method == "sampling" else "beam"
 
 
 class Config(Section):

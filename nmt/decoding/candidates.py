@@ -81,7 +81,7 @@ def sample(
 def sampling_probabilities(
     log_probs: NDArray[np.float64], options: DecodingConfig
 ) -> NDArray[np.float64]:
-    """[N, V], 0 for ids that top-k, top-p (Holtzman 2020) or epsilon (Hewitt 2022) excludes.
+    """[N, V], 0 for ids that top-k or top-p (Holtzman 2020) excludes.
 
     A row may sum to less than 1.
     """
@@ -97,9 +97,6 @@ def sampling_probabilities(
         # The more probable ids do not make up p.
         needed = np.cumsum(descending, axis=1) - descending < options.top_p
         probabilities[probabilities < descending.min(1, where=needed, initial=1)[:, None]] = 0
-    if options.epsilon:
-        smallest = probabilities.max(1).clip(max=options.epsilon)
-        probabilities[probabilities < smallest[:, None]] = 0
     return probabilities
 
 

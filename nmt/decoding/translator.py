@@ -7,11 +7,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from operator import attrgetter
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from nmt.config.parts import METHODS
 from nmt.config.schema import DecodingConfig
 from nmt.data.padding import cut_batches
 from nmt.decoding.hypothesis import Hypothesis
@@ -132,7 +130,7 @@ class Translator:
         method sampling all are kept.
 
         Raises:
-            ConfigError: there are fewer than `n` hypotheses or candidates.
+            ConfigError: the beam has fewer than `n` hypotheses.
             DataError: a prefix has a word that is not in the vocabulary.
             TooLargeError: a text does not fit into memory, even alone.
         """
@@ -173,7 +171,8 @@ class Translator:
                 [(texts[i], sources[i], prefix_ids[i]) for i in indices], n
             )
 
-        width, key = n_hypotheses(self.options, n)
+        width = n_hypotheses(self.options, n)
+        key = "decoding.beam" if self.options.search == "beam" else "the number of samples"
         advice = f"lower {key} or decoding.max_source_tokens"
         # By length: there is little padding.
         searched.sort(key=lambda i: len(sources[i]))
@@ -208,7 +207,7 @@ class Translator:
         """The n best translations of each (text, its tokens, ids of its prefix)."""
         sources = [self.src_vocabulary.ids(tokens) for _, tokens, _ in batch]
         prefixes = [prefix for _, _, prefix in batch]
-        n_best = n_hypotheses(self.options, n)[0] if self.rankers else n
+        n_best = n_hypotheses(self.options, n) if self.rankers else n
         beams = search(self.model, sources, self.options, n_best=n_best, prefixes=prefixes)
         results = [
             [self._to_translation(text, tokens, hypothesis) for hypothesis in beam]
@@ -262,24 +261,16 @@ def check_n_best(n: int, options: DecodingConfig) -> None:
     """Raises: ConfigError if search cannot return `n` translations of a sentence."""
     if n < 1:
         raise ConfigError(f"{n} translations per sentence: ask for at least one")
-    available, key = n_hypotheses(options, n)
-    if n > available:
-        limit = (
-            f"the beam is {available}"
-            if options.search == "beam"
-            else f"there are {available} samples"
+    if n > n_hypotheses(options, n):
+        raise ConfigError(
+            f"{n} translations per sentence: the beam is {options.beam}; set decoding.beam to {n} "
+            "or more"
         )
-        raise ConfigError(f"{n} translations per sentence: {limit}; set {key} to {n} or more")
 
 
-def n_hypotheses(options: DecodingConfig, n: int) -> tuple[int, str]:
-    """How many hypotheses search follows to return the n best, and the key of their number."""
-    if options.search == "beam":
-        return options.beam, "decoding.beam"
-    key = METHODS[options.method].trait("samples")
-    if key is None:
-        return n, "the number of samples"
-    return attrgetter(key)(options), f"decoding.{key}"
+def n_hypotheses(options: DecodingConfig, n: int) -> int:
+    """How many hypotheses search follows to return the n best."""
+    return options.beam if options.search == "beam" else n
 
 
 def run_batches(

@@ -64,19 +64,6 @@ def test_top_k_and_top_p(seed: int, temperature: float, top_k: int | None, top_p
     np.testing.assert_allclose(sampled, expected, atol=1e-12)
 
 
-@given(seeds, st.sampled_from([0.001, 0.05, 0.2, 0.9]), st.sampled_from([0.6, 1.0]))
-def test_epsilon(seed: int, epsilon: float, top_p: float) -> None:
-    """Only ids of at least this probability; where there are none, the most probable id."""
-    log_probs = make_log_probs(seed, 4, 9)
-    sampled = sampling_probabilities(
-        log_probs, DecodingConfig(method="sampling", epsilon=epsilon, top_p=top_p)
-    )
-    for row, probabilities in zip(log_probs, sampled, strict=True):
-        p = np.exp(row)
-        is_kept = (p >= min(epsilon, p.max())) & (nucleus(row, 1.0, None, top_p) > 0)
-        np.testing.assert_allclose(probabilities, p * is_kept, atol=1e-12)
-
-
 def test_samples_follow_the_distribution() -> None:
     """100,000 samples: each share within five standard deviations; a banned id is never sampled."""
     n, options = 100_000, DecodingConfig(method="sampling", temperature=0.7)

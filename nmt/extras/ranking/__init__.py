@@ -9,10 +9,7 @@ EXTRA = Extra(
     rows={
         "methods": {
             "mbr": Part(
-                text="mbr (the candidate that is most similar to the others)",
-                search="mbr.candidates",
-                samples="mbr.samples",
-                tempered=True,
+                text="mbr (the hypothesis that is most similar to the others)", tempered=True
             )
         }
     },

@@ -11,11 +11,7 @@ Utility = Literal["chrf", "bleu"]
 
 
 class MbrConfig(Section):
-    candidates: Literal["beam", "sampling"] = Field(
-        "beam", description="where they come from: beam (all hypotheses of the beam) or sampling"
-    )
-    samples: int = Field(32, ge=2, le=10_000, description="candidates per sentence from sampling")
-    utility: Utility = Field("chrf", description="similarity of two candidates: chrf or bleu")
+    utility: Utility = Field("chrf", description="similarity of two hypotheses: chrf or bleu")
 
 
 class RerankConfig(Section):

@@ -39,15 +39,13 @@ def rank_by_expected_utility(
 
     Args:
         translations: of one sentence, at least one.
-        options: p(y_j) is the same for all samples. For candidates of beam search, it is the
-            probability of the model to the power of 1 / temperature, normalized over the
-            candidates.
+        options: p(y_j) is the probability of the model to the power of 1 / temperature, normalized
+            over the candidates.
         reranked: exp(score) takes the place of the probability of the model.
     """
     candidates = [one for one in translations if one.complete] or translations
     log_probs = np.array([one.score if reranked else one.log_prob for one in candidates])
-    is_sampled = options.search == "sampling"
-    energies = np.zeros_like(log_probs) if is_sampled else log_probs / options.temperature
+    energies = log_probs / options.temperature
     weights = np.exp(energies - energies.max())
     # Different tokens may be joined to the same text: the most probable candidate stands for all,
     # with the sum of their weights.

@@ -211,7 +211,7 @@ def load_runs(
                 name=name,
                 source=data.src_language,
                 target=data.tgt_language,
-                translations=n_hypotheses(texts.sentence_translator.options, MAX_SAMPLES)[0],
+                translations=n_hypotheses(texts.sentence_translator.options, MAX_SAMPLES),
             ),
             texts,
         )

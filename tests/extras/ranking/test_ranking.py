@@ -23,7 +23,6 @@ from nmt.decoding.forced import score_pairs
 from nmt.decoding.search import search
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
-from nmt.errors import ConfigError
 from nmt.extras.ranking.keys import Utility
 from nmt.extras.ranking.mbr import UTILITIES, pairwise_chrf, rank_by_expected_utility
 from nmt.extras.ranking.ranker import Ranking
@@ -34,7 +33,6 @@ from tests.conftest import Run
 from tests.decoding.test_translator import TEXTS, make_translator, outputs
 
 SACREBLEU = {"chrf": CHRF(), "bleu": BLEU(effective_order=True)}
-SAMPLING = {"candidates": "sampling", "samples": 8}
 
 
 def translator_with(kind: str = "characters", **options: Any) -> Translator:
@@ -90,21 +88,17 @@ candidates_of_a_sentence = st.lists(
 @given(
     candidates_of_a_sentence,
     st.sampled_from(["chrf", "bleu"]),
-    st.sampled_from(["beam", "sampling"]),
     st.sampled_from([0.5, 1.0, 4.0]),
 )
 def test_expected_utility(
-    translations: list[Translation], utility: str, search_name: str, temperature: float
+    translations: list[Translation], utility: str, temperature: float
 ) -> None:
-    mbr = {"candidates": search_name, "utility": utility}
     options = DecodingConfig.model_validate(
-        {"method": "mbr", "temperature": temperature, "mbr": mbr}
+        {"method": "mbr", "temperature": temperature, "mbr": {"utility": utility}}
     )
     ranked = rank_by_expected_utility(translations, options)
     kept = [one for one in translations if one.complete] or translations
-    weights = [
-        1.0 if search_name == "sampling" else exp(one.log_prob / temperature) for one in kept
-    ]
+    weights = [exp(one.log_prob / temperature) for one in kept]
     expected = {
         one.text: sum(
             weight * SACREBLEU[utility].sentence_score(one.text, [other.text]).score
@@ -121,7 +115,7 @@ def test_expected_utility(
         assert one.log_prob == max(other.log_prob for other in kept if other.text == one.text)
 
 
-@pytest.mark.parametrize("mbr", [{}, {**SAMPLING, "utility": "bleu"}], ids=["beam", "sampling"])
+@pytest.mark.parametrize("mbr", [{"utility": name} for name in UTILITIES], ids=str)
 def test_translations_do_not_depend_on_the_batch(mbr: dict[str, Any]) -> None:
     texts = [*TEXTS, *(f"{'ab' * i}a" for i in range(9))]
     translator = translator_with(beam=6, mbr=mbr)
@@ -133,15 +127,14 @@ def test_translations_do_not_depend_on_the_batch(mbr: dict[str, Any]) -> None:
     assert outputs(together) == outputs(translator_with(beam=6, mbr=mbr, batch=64).translate(texts))
 
 
-@pytest.mark.parametrize("mbr", [{}, SAMPLING], ids=["beam", "sampling"])
-def test_candidates_are_those_of_the_search(mbr: dict[str, Any]) -> None:
-    translator, n = translator_with("words", beam=6, mbr=mbr), 8 if mbr else 6
+def test_candidates_are_those_of_the_search() -> None:
+    translator, n = translator_with("words", beam=6), 6
     translator.options = translator.options.model_copy(update={"replace_unknown": False})
     (source,) = (
         translator.src_vocabulary.ids(tokens)
         for tokens in translator.src_tokenizer.split_all(["a b a b"])
     )
-    plain = make_translator("words", method="sampling" if mbr else "beam", beam=6)
+    plain = make_translator("words", beam=6)
     (hypotheses,) = search(plain.model, [source], plain.options, n_best=n)
     texts = {
         plain.tgt_tokenizer.join(plain.tgt_vocabulary.tokens(one.ids))
@@ -156,22 +149,6 @@ def test_candidates_are_those_of_the_search(mbr: dict[str, Any]) -> None:
     rows = len(ranked[0].tokens) + ranked[0].complete
     assert ranked[0].attention.shape == (rows, 5)
     assert sum(ranked[0].token_log_probs) == pytest.approx(ranked[0].log_prob, abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("mbr", "n", "problem"),
-    [
-        ({}, 4, "4 translations per sentence: the beam is 3; set decoding.beam to 4 or more"),
-        (
-            SAMPLING,
-            9,
-            "9 translations per sentence: there are 8 samples; set decoding.mbr.samples to 9",
-        ),
-    ],
-)
-def test_n_best_is_limited_by_the_candidates(mbr: dict[str, Any], n: int, problem: str) -> None:
-    with pytest.raises(ConfigError, match=problem):
-        translator_with(mbr=mbr).translate_n_best(["ab"], n)
 
 
 SENTENCE = "The king sees the river."
