@@ -97,12 +97,10 @@ class DenseBridge(Bridge):
     def forward(self, summary: Summary) -> RecurrentState:
         layers = list[LayerState]()
         for index, (hidden, cell) in enumerate(self.sources(summary.states)):
-            first = torch.tanh(self.hidden[index](hidden))
-            if not self.has_cell_state:
-                layers.append((first, None))
-                continue
-            projected = self.cell[index](hidden if cell is None else cell)
-            layers.append((first, torch.tanh(projected)))
+            first_cell = None
+            if self.has_cell_state:
+                first_cell = torch.tanh(self.cell[index](hidden if cell is None else cell))
+            layers.append((torch.tanh(self.hidden[index](hidden)), first_cell))
         return RecurrentState(tuple(layers))
 
 

@@ -109,11 +109,8 @@ class LexicalBias(nn.Module):
 
     def is_valid(self) -> bool:
         """Whether all indices are in their range. Those of a damaged file may not be."""
-        is_valid = bool(((self.ids >= 0) & (self.ids < self.tgt_size)).all())
-        return is_valid and (
-            not self.n_words
-            or bool(((self.words.lengths >= 0) & (self.words.lengths <= MAX_CHARACTERS)).all())
-        )
+        are_words = (self.ids >= 0) & (self.ids < self.tgt_size)
+        return bool(are_words.all()) and self.lexicon().is_valid()
 
     @torch.no_grad()
     def look_up(self, src: Tensor) -> Translations:

@@ -25,19 +25,6 @@ from nmt.text.vocabulary import Vocabulary
 HeldOut = Mapping[str, Set[str]]  # the keys of the sentences of dev and test, by side
 
 
-def load_held_out(folder: Path) -> HeldOut:
-    """Raises: DataError if dev or test of the prepared folder is missing or damaged."""
-    return {
-        side: {
-            sentence_key(text)
-            for split in ("dev", "test")
-            for text in read_sentences(folder, split, side)
-        }
-        - {""}
-        for side in SIDES
-    }
-
-
 def shared_with(held_out: HeldOut, pairs: Iterable[Pair]) -> HeldOut:
     """The keys that are also keys of `pairs`."""
     found: dict[str, set[str]] = {"src": set(), "tgt": set()}
@@ -67,6 +54,15 @@ class PreparedData:
         manifest = load_manifest(folder)
         check_files(folder, manifest)
         config = prepared_config(folder, manifest)
+        held_out: HeldOut = {
+            side: {
+                sentence_key(text)
+                for split in ("dev", "test")
+                for text in read_sentences(folder, split, side)
+            }
+            - {""}
+            for side in SIDES
+        }
         return cls(
             folder,
             manifest,
@@ -74,7 +70,7 @@ class PreparedData:
             load_tokenizers(folder, config),
             load_vocabularies(folder),
             Corpus.load(folder, "train"),
-            load_held_out(folder),
+            held_out,
         )
 
     def pairs(self) -> Iterator[Pair]:
