@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nmt.data.corpus import Corpus
 from nmt.data.word_alignment import WordAligner
-from tests.training.test_loop import to_sequences
+from tests.toy import sequences
 
 SIZE = 9  # of both vocabularies
 Pairs = Sequence[tuple[Sequence[int], Sequence[int]]]
@@ -23,7 +23,7 @@ corpora = st.lists(st.tuples(sentences, sentences), min_size=1, max_size=8).filt
 
 
 def corpus(pairs: Pairs) -> Corpus:
-    return Corpus(*(to_sequences(side) for side in zip(*pairs, strict=True)))
+    return Corpus(*(sequences(side) for side in zip(*pairs, strict=True)))
 
 
 def fitted(pairs: Pairs, iterations: int = 5, size: int = SIZE) -> WordAligner:

@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from math import log
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.model import IdLists, StepOutput, TranslationModel
+from nmt.decoding.onnx_model import Tensors
 from nmt.decoding.search import search
 from nmt.text.vocabulary import EOS
 
@@ -19,70 +19,44 @@ A, B, V = 4, 5, 6
 Table = Callable[[int, Sequence[int]], dict[int, float]]
 
 
-@dataclass(frozen=True)
-class Prefixes:
-    """The state of a scripted model: which sentence each row belongs to, and its tokens so far."""
-
-    sentence: NDArray[np.int64]
-    ids: NDArray[np.int64]
-
-    def select(self, rows: NDArray[np.int64]) -> "Prefixes":
-        return Prefixes(self.sentence[rows], self.ids[rows])
-
-
-@dataclass(frozen=True)
-class Sentences:
-    """The memory of a scripted model: one row per sentence, not per hypothesis."""
-
-    sentence: NDArray[np.int64]
-
-    def select(self, rows: NDArray[np.int64]) -> "Sentences":
-        return Sentences(self.sentence[rows])
-
-
-@dataclass(frozen=True)
-class Vectors:
-    """The log-probabilities [N, V] of a scripted model."""
-
-    values: NDArray[np.float64]
-
-    def select(self, rows: NDArray[np.int64]) -> "Vectors":
-        return Vectors(self.values[rows])
-
-
 Looks = Callable[[int, Sequence[int]], Sequence[float]]
 
 
 class Scripted(TranslationModel):
-    """`table` gives the probabilities of the token after a prefix, `looks` the attention then; its
-    vectors are the log-probabilities.
+    """`table` gives the probabilities of the token after a prefix, `looks` the attention then.
+
+    Its memory has the number of each sentence, and its state that of each row, and the tokens so
+    far; its vectors are the log-probabilities.
     """
 
     def __init__(self, table: Table, looks: Looks, width: int) -> None:
         self.table, self.looks, self.width = table, looks, width
 
-    def encode(self, sources: IdLists) -> tuple[Sentences, Prefixes]:
-        sentence = np.arange(len(sources))
-        return Sentences(sentence), Prefixes(sentence, np.zeros((len(sources), 0), np.int64))
+    def encode(self, sources: IdLists) -> tuple[Tensors, Tensors]:
+        memory = Tensors({"sentence": np.arange(len(sources))})
+        no_ids = np.zeros((len(sources), 0), np.int64)
+        return memory, Tensors({**memory.by_name, "ids": no_ids})
 
-    def step(self, ids: NDArray[np.int64], state: Prefixes, memory: Sentences) -> StepOutput:
-        beam = len(ids) // len(memory.sentence)
+    def step(self, ids: NDArray[np.int64], state: Tensors, memory: Tensors) -> StepOutput:
+        sentences = state.by_name["sentence"]
+        beam = len(ids) // len(memory.by_name["sentence"])
         # memory and state stay side by side
-        assert state.sentence.tolist() == memory.sentence.repeat(beam).tolist()
-        prefixes = np.concatenate([state.ids, ids[:, None]], 1)
+        assert sentences.tolist() == memory.by_name["sentence"].repeat(beam).tolist()
+        prefixes = np.concatenate([state.by_name["ids"], ids[:, None]], 1)
         log_probs = np.full((len(ids), V), -np.inf)
         attention = np.zeros((len(ids), self.width), np.float32)
         for row, (sentence, prefix) in enumerate(
-            zip(state.sentence.tolist(), prefixes.tolist(), strict=True)
+            zip(sentences.tolist(), prefixes.tolist(), strict=True)
         ):
             for token, probability in self.table(sentence, prefix[1:]).items():
                 log_probs[row, token] = log(probability)
             weights = self.looks(sentence, prefix[1:])
             attention[row, : len(weights)] = weights
-        return StepOutput(Vectors(log_probs), attention, Prefixes(state.sentence, prefixes))
+        after = Tensors({"sentence": sentences, "ids": prefixes})
+        return StepOutput(Tensors({"log_probs": log_probs}), attention, after)
 
-    def log_probs(self, vectors: Vectors) -> NDArray[np.float64]:
-        return vectors.values
+    def log_probs(self, vectors: Tensors) -> NDArray[np.float64]:
+        return vectors.by_name["log_probs"]
 
 
 def scripted(

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.forced import score_batch
-from nmt.decoding.onnx_model import CHECK, _Graph, computes_exactly
+from nmt.decoding.onnx_model import _Graph, computes_exactly
 from nmt.decoding.search import search
 from nmt.decoding.torch_model import TorchModel
 from nmt.model.int8 import MIN_SIDE, check_graph, to_int8
@@ -107,7 +107,6 @@ def test_small_matrices_stay_in_float32(shape: tuple[int, int]) -> None:
 
 
 def test_products_are_exact_on_this_processor() -> None:
-    assert _Graph(CHECK, check_graph()).run({})["error"] == 0
     assert computes_exactly(check_graph())
 
 

@@ -167,27 +167,18 @@ def test_a_sentence_in_a_padded_batch_is_as_if_alone(
     torch.testing.assert_close(values, sums, atol=1e-10, rtol=0)
 
 
-def unroll(model: Seq2Seq, src: torch.Tensor, tgt: torch.Tensor) -> Decoded:
-    decoded = model(src, SRC_LENGTHS, tgt)
-    assert isinstance(decoded, Decoded)
-    return decoded
-
-
-def step_by_step(model: Seq2Seq, src: torch.Tensor, tgt: torch.Tensor) -> Decoded:
-    """Step by step, as with scheduled sampling, but fed the reference throughout."""
-    memory = model.encode(src, SRC_LENGTHS)
-    return model._sample(tgt, torch.ones_like(tgt, dtype=torch.bool), model.start(memory), memory)
-
-
 @pytest.mark.parametrize(("kind", "cell"), list(product(KINDS, CELLS)))
 def test_the_loop_fed_the_reference_has_the_loss_and_gradients_of_the_fast_path(
     kind: str, cell: str
 ) -> None:
+    """The loop is that of scheduled sampling."""
     model = make(kind, cell)
     src, tgt = make_batch()
+    memory = model.encode(src, SRC_LENGTHS)
+    always = torch.ones_like(tgt, dtype=torch.bool)
+    looped = model._sample(tgt, always, model.start(memory), memory)
     results = []
-    for decode in (unroll, step_by_step):
-        decoded = decode(model, src, tgt)
+    for decoded in (model(src, SRC_LENGTHS, tgt), looped):
         gradients = loss_and_gradients(model, decoded, tgt)
         results.append({"weights": decoded.attention, **gradients})
     torch.testing.assert_close(*results, atol=1e-10, rtol=0)
@@ -203,12 +194,12 @@ def test_each_sentence_follows_its_own_forcing_mask(kind: str) -> None:
     )
     together = model(src, SRC_LENGTHS, tgt, forcing_mask)
     torch.testing.assert_close(
-        together.vectors[:1], unroll(model, src, tgt).vectors[:1], atol=1e-12, rtol=0
+        together.vectors[:1], model(src, SRC_LENGTHS, tgt).vectors[:1], atol=1e-12, rtol=0
     )
     predictions = model.output(together.vectors).argmax(-1)
     fed = torch.where(forcing_mask[:, 1:], tgt[:, 1:], predictions[:, :-1])
     fed = torch.cat([tgt[:, :1], fed], 1)
-    expected = unroll(model, src, fed)
+    expected = model(src, SRC_LENGTHS, fed)
     torch.testing.assert_close(together.vectors, expected.vectors, atol=1e-10, rtol=0)
     torch.testing.assert_close(together.attention, expected.attention, atol=1e-10, rtol=0)
 

@@ -162,7 +162,7 @@ def test_a_part_that_graphs_cannot_express_is_computed_by_torch(
     assert not [*bare.rglob("*.onnx")]
 
 
-# --- Damaged graphs, and those of a stranger
+# --- Damaged graphs, and those of a stranger; tests/test_security.py has links and pipes
 
 
 def forged(change: Edit, name: str) -> Edit:
@@ -197,11 +197,6 @@ def truncate_file(name: str, folder: Path) -> None:
     truncate(folder / name)
 
 
-def link_folder(folder: Path) -> None:
-    shutil.rmtree(folder)
-    folder.symlink_to("/etc")
-
-
 def with_tensor(path: Path, location: str = "") -> None:
     """A tensor of 4 TB, or one in another file."""
     model = onnx.load(path)
@@ -212,16 +207,6 @@ def with_tensor(path: Path, location: str = "") -> None:
         tensor.data_location = onnx.TensorProto.EXTERNAL
         tensor.external_data.add(key="location", value=location)
     path.write_bytes(model.SerializeToString())
-
-
-def link(target: str, path: Path) -> None:
-    path.unlink()
-    path.symlink_to(target)
-
-
-def fifo(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
 
 
 CHANGED = "damaged, its content has changed since nmt wrote it; delete the folder graphs-int8"
@@ -261,11 +246,7 @@ HOSTILE: dict[str, tuple[Edit, str]] = {
         forged(partial(with_tensor, location="/etc/passwd"), "step.onnx"),
         CHANGED,
     ),
-    "link": (lambda folder: link("/dev/zero", folder / "step.onnx"), "links to /dev/zero, outside"),
-    "linked folder": (link_folder, "links to /etc, outside of the run"),
-    "pipe": (lambda folder: fifo(folder / "output.onnx"), "is neither a file nor a folder"),
 }
-HOSTILE = {name: row for name, row in HOSTILE.items() if hasattr(os, "mkfifo") or name != "pipe"}
 
 
 @pytest.mark.usefixtures("little_memory")

@@ -6,12 +6,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from nmt.config.parts import OUTPUTS
 from nmt.cores import usable_cores
 from nmt.data.batches import build_batch, send
 from nmt.device import pick_device, set_up_device, supports_mixed_precision
@@ -85,25 +83,6 @@ def test_copies_to_a_gpu_are_pinned_and_asynchronous(monkeypatch: pytest.MonkeyP
         assert (device, non_blocking) == (GPU, True)
     assert batch.to(torch.device("cpu")) is batch
     assert len(pinned) == 6
-
-
-@pytest.mark.parametrize("name", OUTPUTS)
-def test_the_loss_is_in_float32_in_mixed_precision(name: str) -> None:
-    torch.manual_seed(1)
-    output = OUTPUTS[name].load()(16, 60)
-    vectors = torch.randn(200, 16).bfloat16()
-    targets = torch.from_numpy(np.random.default_rng(1).integers(4, 60, size=200))
-    with torch.autocast("cpu", torch.bfloat16):
-        assert torch.nn.functional.linear(vectors, torch.ones(3, 16)).dtype == torch.bfloat16
-        objective, nll = output.loss(vectors.requires_grad_(), targets)
-    objective.backward()
-    expected, _ = output.loss(vectors.detach().float(), targets)
-    assert objective.dtype == nll.dtype == torch.float32
-    assert objective.item() == pytest.approx(
-        expected.item(), rel=2e-3
-    )  # the products of bfloat16 matrices are rounded
-    assert vectors.grad is not None
-    assert vectors.grad.dtype == torch.bfloat16
 
 
 def test_a_cpu_needs_recurrent_layers_in_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from nmt.config.parts import ATTENTIONS, SCORES
 from nmt.config.schema import Config, DecodingConfig, OptimizerName
 from nmt.data import batches
 from nmt.data.batches import Batch, build_batch, read_batches, shard
-from nmt.data.corpus import Corpus, Sequences
+from nmt.data.corpus import Corpus
 from nmt.decoding.search import search
 from nmt.decoding.torch_model import TorchModel
 from nmt.device import supports_mixed_precision
@@ -31,6 +31,7 @@ from nmt.training.loop import Record, Training, World, add_gradients, fit, train
 from nmt.training.loss import Loss
 from nmt.training.optimization import OPTIMIZERS
 from nmt.training.record import describe_skipped
+from tests.toy import sequences
 
 VOCABULARY = 14
 
@@ -56,14 +57,8 @@ def make_corpus(n_pairs: int, seed: int, longest: int = 6) -> tuple[Corpus, list
         random.integers(4, VOCABULARY, size=random.integers(1, longest + 1)).tolist()
         for _ in range(n_pairs)
     ]
-    return Corpus(
-        to_sequences(sources), to_sequences([source[::-1] for source in sources])
-    ), sources
-
-
-def to_sequences(rows: Sequence[Sequence[int]]) -> Sequences:
-    offsets = np.cumsum([0, *map(len, rows)]).astype(np.int64)
-    return Sequences((np.concatenate([np.asarray(row, np.int32) for row in rows]), offsets))
+    targets = [source[::-1] for source in sources]
+    return Corpus(sequences(sources), sequences(targets)), sources
 
 
 def make_model(config: Config) -> Seq2Seq:

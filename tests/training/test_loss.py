@@ -11,7 +11,6 @@ from torch import Tensor
 from nmt.config.parts import LOSS_TERMS
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.batches import Batch, SoftTargets, build_batch
-from nmt.model.lexical_bias import Translations
 from nmt.model.seq2seq import Decoded, Seq2Seq
 from nmt.training.loss import Loss, coverage_loss
 
@@ -27,10 +26,6 @@ def make(**values: Any) -> tuple[Seq2Seq, Batch]:
     sizes = {"encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 7}}
     model = Seq2Seq(ModelConfig.model_validate({**sizes, **COVERAGE, **values}), 11, 13).double()
     return model, build_batch([[5, 6, 7], [8]], [[4, 5], [6, 7, 8, 9]])
-
-
-def decoded(attention: Tensor, translations: Translations | None = None) -> Decoded:
-    return Decoded(attention, attention, translations)
 
 
 def loss_of(model: Seq2Seq, batch: Batch, **config: Any) -> tuple[Tensor, Tensor]:
@@ -49,37 +44,24 @@ def test_coverage_loss_follows_the_equation() -> None:
             alpha = attention[b, t].numpy()
             expected += np.minimum(alpha, covered).sum()
             covered += alpha
-    assert coverage_loss(decoded(attention), batch).item() == pytest.approx(expected, abs=1e-12)
-
-
-def make_with_lexicon() -> tuple[Seq2Seq, Batch]:
-    """Source word 5 is 4 or 6, 6 is 5, 7 is 4; 8 has no translation."""
-    model, batch = make(lexical_bias=2)
-    assert model.lexical_bias is not None
-    ids, probabilities = torch.zeros(11, 2, dtype=torch.long), torch.zeros(11, 2)
-    for word, translations in {5: {4: 0.75, 6: 0.25}, 6: {5: 1.0}, 7: {4: 0.5}}.items():
-        for column, (translation, probability) in enumerate(translations.items()):
-            ids[word, column], probabilities[word, column] = translation, probability
-    model.lexical_bias.fill(ids, probabilities)
-    return model, batch
+    loss = coverage_loss(Decoded(attention, attention), batch)
+    assert loss.item() == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", LOSS_TERMS)
 def test_the_gradient_of_each_term_is_that_of_finite_differences(name: str) -> None:
-    model, batch = make_with_lexicon()
-    assert model.lexical_bias is not None
-    translations = model.lexical_bias.look_up(batch.src)
+    _, batch = make()
     torch.manual_seed(1)
     attention = torch.rand(2, 5, 4, dtype=torch.float64)
     assert torch.autograd.gradcheck(
-        lambda weights: LOSS_TERMS[name].load()(decoded(weights, translations), batch),
+        lambda weights: LOSS_TERMS[name].load()(Decoded(weights, weights), batch),
         attention.requires_grad_(),
     )
 
 
 @pytest.mark.parametrize("name", LOSS_TERMS)
 def test_the_objective_adds_each_term_with_its_weight(name: str) -> None:
-    model, batch = make_with_lexicon()
+    model, batch = make()
     objective, nll = loss_of(model, batch, **{name: 0.5})
     plain, plain_nll = loss_of(model, batch)
     term = LOSS_TERMS[name].load()(model(batch.src, batch.src_lengths, batch.tgt_in), batch)

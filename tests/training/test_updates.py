@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from nmt.config.schema import Config
 from nmt.data import batches as data_batches
 from nmt.data.batches import read_batches
-from nmt.data.corpus import Corpus, Sequences
+from nmt.data.corpus import Corpus
 from nmt.run.progress import Progress, Update
 from nmt.training import loop
 from nmt.training.loop import (
@@ -29,6 +29,7 @@ from nmt.training.loop import (
     updates,
 )
 from nmt.training.loss import Loss
+from tests.toy import sequences
 from tests.training.test_loop import (
     assert_equal,
     make_config,
@@ -45,17 +46,8 @@ START = Progress()
 
 def make_corpus(n_pairs: int) -> Corpus:
     """Sentence i of both sides is the id i + 4, repeated."""
-
-    def sequences(divisor: int) -> Sequences:
-        lengths = 1 + np.arange(n_pairs) % divisor
-        return Sequences(
-            (
-                np.repeat(np.arange(4, n_pairs + 4), lengths).astype(np.int32),
-                np.cumsum([0, *lengths]),
-            )
-        )
-
-    return Corpus(sequences(5), sequences(7))
+    sides = ([[i + 4] * (1 + i % divisor) for i in range(n_pairs)] for divisor in (5, 7))
+    return Corpus(*map(sequences, sides))
 
 
 def plan(
