@@ -49,7 +49,7 @@ data:
 tokenizer: {kind: bpe, size: 150}
 model: {embedding_size: 12, encoder: {hidden_size: 12}, decoder: {hidden_size: 12}}
 training: {max_steps: 4, validate_every: 2, log_every: 1, validation_pairs: 4, final_pairs: 4,
-  keep_last: 2, moving_average: 0.5, average: last, batch: {size: 16}}
+  keep_last: 2, average: last, batch: {size: 16}}
 decoding: {beam: 2, max_length_ratio: 1.0}
 """
 LIMIT = 120  # seconds of a command

@@ -42,6 +42,8 @@ RETIRED: Mapping[str, tuple[Any, ...]] = {
     "training.subword_sampling.src": (0,),
     "training.subword_sampling.tgt": (0,),
     "training.alignment_loss": (0,),
+    "training.moving_average": (0,),
+    "training.moving_average_warmup": (False, True),
     "decoding.epsilon": (0,),
     "decoding.lexicon": (True, False),
     "decoding.mbr.candidates": ("beam",),
@@ -58,9 +60,13 @@ LAST_VERSIONS = {
     "model.src_vectors": "0.2",
     "model.tgt_vectors": "0.2",
     "training.alignment_loss": "0.2",
+    "training.moving_average": "0.2",
 }
 # What to do in place of using the last version that had the key.
-ADVICE = {"decoding.shortlist": "set decoding.precision=int8 in its place, which is faster"}
+ADVICE = {
+    "decoding.shortlist": "set decoding.precision=int8 in its place, which is faster",
+    "training.moving_average": "set training.average=last in its place, the mean of checkpoints",
+}
 
 
 def load_config(source: str | PathLike[str] | Config, overrides: Sequence[str] = ()) -> Config:

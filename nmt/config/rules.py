@@ -368,11 +368,6 @@ def _training_rules(config: Config) -> Iterator[Rule]:
             "averaging needs at least two checkpoints; keep more",
         )
     yield (
-        training.moving_average_warmup and not training.moving_average,
-        "training.moving_average_warmup, training.moving_average",
-        "there is no moving average; set its decay",
-    )
-    yield (
         training.momentum and training.optimizer != "sgd",
         "training.momentum, training.optimizer",
         f"only sgd uses momentum, not {training.optimizer}",

@@ -475,18 +475,6 @@ class TrainingConfig(Section):
         description="stop after this many updates in a row with a loss or gradient that is not "
         "finite",
     )
-    moving_average: float = Field(
-        0.0,
-        ge=0,
-        lt=1,
-        description="decay of a moving average of the weights, used to translate, for example "
-        "0.999; 0: none",
-    )
-    moving_average_warmup: bool = Field(
-        False,
-        description="let the average forget the first weights sooner: decay at most (1 + n) / (10 "
-        "+ n) after n updates",
-    )
     label_smoothing: float = Field(
         0.0, ge=0, lt=1, description="probability mass spread over the vocabulary; 0: none"
     )

@@ -1,9 +1,8 @@
 """Checkpoints: all that a training needs to resume. A crash leaves the one before intact.
 
 A checkpoint is a folder `checkpoints/step-00012000/` with `model.safetensors`,
-`optimizer.safetensors` and `progress.json`. With a moving average, `model.safetensors` holds the
-averaged weights and `raw.safetensors` those of the training. A folder `average-00012000/` holds the
-mean of several checkpoints. `last.json` and `best.json` beside them name the checkpoints to keep.
+`optimizer.safetensors` and `progress.json`. A folder `average-00012000/` holds the mean of several
+checkpoints. `last.json` and `best.json` beside them name the checkpoints to keep.
 """
 
 import re
@@ -32,7 +31,7 @@ from nmt.files import (
 )
 from nmt.run.progress import Progress, Rank
 
-MODEL_FILE, RAW_MODEL_FILE = "model.safetensors", "raw.safetensors"
+MODEL_FILE = "model.safetensors"
 OPTIMIZER_FILE, PROGRESS_FILE = "optimizer.safetensors", "progress.json"
 REMEDY = "copy it again, or use another checkpoint"
 STEP_PREFIX, AVERAGE_PREFIX = "step-", "average-"

@@ -8,7 +8,6 @@ from safetensors.torch import load_file, save_file
 from safetensors.torch import load_model as fill
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.optim.swa_utils import AveragedModel
 from torch.overrides import TorchFunctionMode
 
 from nmt.config.schema import Config
@@ -18,7 +17,6 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import (
     MODEL_FILE,
     OPTIMIZER_FILE,
-    RAW_MODEL_FILE,
     REMEDY,
     read_progress,
     reading,
@@ -90,18 +88,9 @@ class WithoutDraws(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def save_training(
-    model: nn.Module, optimizer: Optimizer, folder: Path, *, averaged: nn.Module | None = None
-) -> None:
-    """Write what `load_training` fills from a checkpoint, but for the progress.
-
-    Args:
-        averaged: the moving average of the model, to translate with; the weights of `model` are
-            then saved to resume from.
-    """
-    save_weights(model if averaged is None else averaged, folder / MODEL_FILE)
-    if averaged is not None:
-        save_weights(model, folder / RAW_MODEL_FILE)
+def save_training(model: nn.Module, optimizer: Optimizer, folder: Path) -> None:
+    """Write what `load_training` fills from a checkpoint, but for the progress."""
+    save_weights(model, folder / MODEL_FILE)
     # `<parameter>.exp_avg` and so on; the optimizer has the parameters in their order.
     names = [name for name, _ in model.named_parameters()]
     tensors = {
@@ -112,16 +101,11 @@ def save_training(
     save_file(tensors, folder / OPTIMIZER_FILE)
 
 
-def load_training(
-    folder: Path, model: nn.Module, optimizer: Optimizer, averaged: AveragedModel | None
-) -> Progress:
-    """Fill model, optimizer and moving average from a checkpoint; returns its progress."""
+def load_training(folder: Path, model: nn.Module, optimizer: Optimizer) -> Progress:
+    """Fill model and optimizer from a checkpoint; returns its progress."""
     progress = read_progress(folder)
-    load_weights(folder, model, raw=True)
+    load_weights(folder, model)
     load_optimizer(folder, model, optimizer)
-    if averaged is not None:
-        load_weights(folder, averaged.module)
-        averaged.n_averaged.fill_(progress.step - progress.skipped)
     return progress
 
 
@@ -136,17 +120,13 @@ def save_weights(model: nn.Module, path: Path) -> None:
     save_file({name: tensors[name].detach().contiguous() for name in names.values()}, path)
 
 
-def load_weights(folder: Path, model: nn.Module, *, raw: bool = False) -> None:
+def load_weights(folder: Path, model: nn.Module) -> None:
     """Fill `model` from a checkpoint.
-
-    Args:
-        raw: load the weights to resume from, not the moving average to translate with, where the
-            checkpoint has both.
 
     Raises:
         CheckpointError: the weights are missing or damaged, or belong to another model.
     """
-    path = folder / (RAW_MODEL_FILE if raw and (folder / RAW_MODEL_FILE).exists() else MODEL_FILE)
+    path = folder / MODEL_FILE
     with reading(path):
         try:
             missing, unexpected = fill(model, str(path), strict=False)

@@ -17,7 +17,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.optim.swa_utils import AveragedModel
 
 from nmt.config.schema import Config
 from nmt.data.batches import divide_epochs, plan_batches, read_batches, shard
@@ -29,7 +28,6 @@ from nmt.training.loss import Loss, draw_forcing_mask
 from nmt.training.optimization import (
     OPTIMIZERS,
     Moment,
-    averaging_function,
     forcing_ratio,
     learning_rate,
 )
@@ -199,7 +197,6 @@ class Training:
     """What is trained, on what, and how far it is.
 
     Attributes:
-        averaged: a moving average of the model, which is validated and saved in its place.
         progress: where the training begins. notes: what the user should know of its start.
         rates: tokens per second in each precision, where they were measured.
     """
@@ -208,7 +205,6 @@ class Training:
     corpus: Corpus
     model: Seq2Seq
     optimizer: Optimizer
-    averaged: AveragedModel | None = None
     world: World = SINGLE_PROCESS
     progress: Progress = field(default_factory=Progress)
     notes: Sequence[str] = ()
@@ -219,13 +215,8 @@ class Training:
         cls, model: Seq2Seq, corpus: Corpus, config: Config, world: World = SINGLE_PROCESS
     ) -> "Training":
         """The training of a model from the start, with what the configuration asks for."""
-        averaged = (
-            AveragedModel(model, multi_avg_fn=averaging_function(config.training))
-            if config.training.moving_average
-            else None
-        )
         optimizer = OPTIMIZERS[config.training.optimizer](model.parameters(), config.training)
-        return cls(config, corpus, model, optimizer, averaged, world)
+        return cls(config, corpus, model, optimizer, world)
 
     @property
     def device(self) -> torch.device:
@@ -262,9 +253,7 @@ class Training:
         return Outcome(objective, nll, int(n_tokens), norm_per_token, rate, ratio)
 
     def update_weights(self, outcome: Outcome) -> None:
-        """Change the weights and their moving average, with clipped gradients, if the outcome is
-        finite.
-        """
+        """Change the weights, with clipped gradients, if the outcome is finite."""
         if not outcome.is_finite:
             return
         clipping = min(1.0, self.config.training.clip_norm / (outcome.gradient_norm + 1e-6))
@@ -273,8 +262,6 @@ class Training:
         for group in self.optimizer.param_groups:
             group["lr"] = outcome.learning_rate
         self.optimizer.step()
-        if self.averaged is not None:
-            self.averaged.update_parameters(self.model)
 
     def _gradients(self) -> list[Tensor]:
         return [each.grad for each in self.model.parameters() if each.grad is not None]

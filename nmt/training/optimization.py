@@ -8,11 +8,8 @@ from collections.abc import Callable, Iterable
 from math import cos, exp, log, pi, sqrt
 from typing import NamedTuple
 
-import torch
-from torch import Tensor
 from torch.nn import Parameter
 from torch.optim import SGD, Adafactor, Adam, AdamW, Optimizer
-from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from nmt.config.schema import (
     ForcingSchedule,
@@ -59,28 +56,6 @@ class Moment(NamedTuple):
     step: int
     reductions: int = 0
     fraction: float = 0.0
-
-
-Parameters = tuple[Tensor, ...] | list[Tensor]
-AveragingFunction = Callable[[Parameters, Parameters, Tensor | int], None]
-
-
-def averaging_function(config: TrainingConfig) -> AveragingFunction:
-    """The update of the moving average, a <- d a + (1 - d) w, for `AveragedModel`.
-
-    With warm-up, d = min(decay, (1 + n) / (10 + n)) after n updates, so 1 - d = max(1 - decay, 9 /
-    (10 + n)). Without it, the weights of the first update keep the part decay ** n of the average:
-    0.37 after 1,000 updates with a decay of 0.999.
-    """
-
-    @torch.no_grad()
-    def warm_up(averages: Parameters, weights: Parameters, n_updates: Tensor | int) -> None:
-        # A tensor: converting it to a number would wait for the GPU.
-        new_part = (9 / (10 + torch.as_tensor(n_updates))).clamp(min=1 - config.moving_average)
-        for average, weight in zip(averages, weights, strict=True):
-            average.lerp_(weight, new_part.to(average.dtype))
-
-    return warm_up if config.moving_average_warmup else get_ema_multi_avg_fn(config.moving_average)
 
 
 # The rate after warm-up.

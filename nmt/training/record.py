@@ -14,7 +14,6 @@ import torch
 from nmt.config.parts import DeviceName
 from nmt.errors import DataError, NmtError, StopTraining
 from nmt.evaluation.scores import bleu_remarks, perplexity
-from nmt.model.seq2seq import Seq2Seq
 from nmt.plugins import hooks
 from nmt.report import curves
 from nmt.run.checkpoint import step_of
@@ -159,8 +158,7 @@ class RunRecord(Record):
         self.listeners = list(listeners)
         self.journal = folder / JOURNAL_FILE
         self.checkpoints = open_checkpoints(folder, training.config)
-        averaged = training.averaged
-        self.model = training.model if averaged is None else cast(Seq2Seq, averaged.module)
+        self.model = training.model
         seconds = training.progress.seconds
         self._saved_seconds = seconds
         self._start_time = time.monotonic() - seconds
@@ -249,9 +247,7 @@ class RunRecord(Record):
 
     def save(self, progress: Progress, rank: Rank | None) -> None:
         self._saved_seconds = progress.seconds
-        training = self.training
-        averaged = None if self.model is training.model else self.model
-        write = partial(save_training, training.model, training.optimizer, averaged=averaged)
+        write = partial(save_training, self.model, self.training.optimizer)
         self.checkpoints.save(progress, write, rank=rank)
         path, best = self.checkpoints.find("last"), self.checkpoints.find("best")
         assert path is not None

@@ -112,7 +112,7 @@ def start_training(
         _open_folder(folder, training.config)
     checkpoint = world.broadcast(checkpoint)
     if checkpoint is not None:
-        progress = load_training(checkpoint, model, training.optimizer, training.averaged)
+        progress = load_training(checkpoint, model, training.optimizer)
         training.progress = replace(progress, finished=progress.reason_to_finish(config.training))
     if world.is_first and training.progress.finished is None:
         _record_start(folder, training, origins, is_new=is_new)

@@ -313,11 +313,6 @@ TRAINING = [
         "peak 0.1",
     ),
     (
-        {"moving_average_warmup": True},
-        "training.moving_average_warmup, training.moving_average: there is no moving average; set "
-        "its decay",
-    ),
-    (
         {"learning_rate": {"schedule": "step", "steps": None}},
         "training.learning_rate.steps, training.learning_rate.schedule: step needs the number of "
         "steps between reductions",

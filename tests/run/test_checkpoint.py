@@ -99,21 +99,6 @@ def test_a_checkpoint_of_an_earlier_version_has_no_loss(tmp_path: Path) -> None:
     assert [kept.step for kept in Checkpoints(tmp_path).kept("best")] == [1, 3, 2]
 
 
-def test_translation_loads_the_moving_average_and_resuming_the_raw_weights(tmp_path: Path) -> None:
-    (model, optimizer), (averaged, _), (other, _) = make(), make(), make()
-    with torch.no_grad():
-        for parameter in averaged.parameters():
-            parameter.fill_(7)
-    write = partial(save_training, model, optimizer, averaged=averaged)
-    Checkpoints(tmp_path).save(Progress(step=1), write)
-    folder = tmp_path / "checkpoints" / "step-00000001"
-    load_weights(folder, other)
-    assert all((parameter == 7).all() for parameter in other.parameters())
-    load_weights(folder, other, raw=True)
-    for one, two in zip(model.parameters(), other.parameters(), strict=True):
-        assert torch.equal(one, two)
-
-
 @pytest.mark.parametrize(
     ("score", "loss", "best"),
     [

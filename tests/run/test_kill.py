@@ -42,8 +42,6 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
             "log_every": 1,
             "validation_pairs": 2,
             "keep_last": 2,
-            "moving_average": 0.5,
-            "moving_average_warmup": True,
             "teacher_forcing": {"start": 0.8},
             "learning_rate": {"schedule": "plateau", "patience": 1},
         },

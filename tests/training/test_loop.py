@@ -193,7 +193,7 @@ def test_a_resumed_training_equals_an_uninterrupted_one(
         if resume:
             last = checkpoints.find("last")
             assert last is not None
-            training.progress = load_training(last, training.model, training.optimizer, None)
+            training.progress = load_training(last, training.model, training.optimizer)
 
         class Saving(Listing):
             def save(self, progress: Progress, rank: Rank | None) -> None:
@@ -409,31 +409,6 @@ def test_all_processes_follow_the_first() -> None:
     assert [outcome.learning_rate for outcome in record.outcomes] == [1.0, 0.75, 0.5]
 
 
-@pytest.mark.parametrize("warmup", [False, True])
-def test_the_moving_average_follows_the_weights(warmup: bool) -> None:
-    averaging = {"moving_average": 0.5 if warmup else 0.9, "moving_average_warmup": warmup}
-    config = make_config(
-        training={"max_steps": 12, "validate_every": 3, "batch": {"size": 16}, **averaging}
-    )
-    training = make_training(config, 200)
-    trail: list[dict[str, Tensor]] = []
-
-    class Trail(Record):
-        def update(self, update: Update, outcome: Outcome, progress: Progress) -> None:
-            trail.append(weights_of(training.model))
-
-    fit(training, Trail(), never)
-    expected = trail[0]
-    for n, weights in enumerate(trail[1:], start=1):
-        decay = min(0.5, (1 + n) / (10 + n)) if warmup else 0.9
-        expected = {
-            name: decay * expected[name] + (1 - decay) * value for name, value in weights.items()
-        }
-    assert training.averaged is not None
-    for name, value in training.averaged.module.state_dict().items():
-        torch.testing.assert_close(value, expected[name])
-
-
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_every_optimizer_lowers_the_loss_and_resumes_from_a_checkpoint(
     name: OptimizerName, tmp_path: Path
@@ -447,7 +422,7 @@ def test_every_optimizer_lowers_the_loss_and_resumes_from_a_checkpoint(
     write = partial(save_training, training.model, training.optimizer)
     Checkpoints(tmp_path).save(Progress(step=5), write)
     checkpoint = tmp_path / "checkpoints" / "step-00000005"
-    load_training(checkpoint, other.model, other.optimizer, None)
+    load_training(checkpoint, other.model, other.optimizer)
     for each in (training, other):
         update_once(each, [batch], 6)
     assert_equal(training.model, other.model)

@@ -96,7 +96,7 @@ def test_the_start_is_validated_and_stays_the_best_one(
 ) -> None:
     config, run = parent.parent / "parent.yaml", tmp_path / "run"
     sets = (f"start_from={parent}", "max_steps=2", "learning_rate.peak=1", "metric=loss")
-    kept = ("keep_last=3", "moving_average=0.5", "patience=2", "learning_rate.warmup_steps=0")
+    kept = ("keep_last=3", "patience=2", "learning_rate.warmup_steps=0")
     words = [word for key in (*sets, *kept) for word in ("--set", f"training.{key}")]
     result = nmt("train", "-c", config, "-o", run, *words)
     assert result.status == 0, result.err
@@ -117,7 +117,7 @@ def test_the_start_is_validated_and_stays_the_best_one(
     last.write_text(json.dumps({**earliest, "kept": [earliest]}), encoding="utf-8")
     assert nmt("train", "-c", config, "-o", again, *words, "--resume").status == 0
     assert [(event["step"], event["loss"]) for event in validations(again)] == losses
-    weights = "checkpoints/step-00000002/raw.safetensors"
+    weights = "checkpoints/step-00000002/model.safetensors"
     assert (again / weights).read_bytes() == (run / weights).read_bytes()
 
 

@@ -182,7 +182,6 @@ def _read_checkpoint(
     try:
         read_weights(path)
         if not is_average(path.name) and not holds_weights_only(path.parent.parent):
-            read_weights(path, raw=True)
             read_arrays(path / OPTIMIZER_FILE)
             read_progress(path)
     except CheckpointError:
