@@ -3,7 +3,7 @@ that are thrown away.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from nmt.config.parts import DeviceName
 from nmt.config.schema import Config
 from nmt.data.batches import divide_epoch, plan_batches, read_batches, shard
-from nmt.data.corpus import Corpus
 from nmt.data.training_corpus import load_training_corpus
 from nmt.data.workers import peak_memory
 from nmt.device import keep_freed_memory, set_up_device
@@ -22,7 +21,7 @@ from nmt.report.table import sparkline
 from nmt.run.folder import check_prepared
 from nmt.run.progress import Update
 from nmt.run.weights import build_model
-from nmt.training.loop import Training, add_gradients, train_step
+from nmt.training.loop import Training, train_step
 from nmt.training.loss import Loss
 from nmt.training.optimization import Moment, forcing_ratio, learning_rate
 from nmt.training.precision import choose_precision, describe_precision
@@ -30,12 +29,11 @@ from nmt.training.start import first_weights
 
 N_TIMED_BATCHES = 16
 SPARKLINE_WIDTH = 48  # characters
-SIZE_STEPS = 8  # the search ends when the largest batch size is known to one eighth
 
 
 def describe(config: Config, folder: Path | None = None, device: DeviceName = "auto") -> str:
     """The lines that `nmt train --dry-run` prints: parameters, schedules, and time and memory on
-    this machine; on a GPU, also the batch size that fits.
+    this machine.
     """
     check_prepared(config)
     torch_device = set_up_device(device)
@@ -45,16 +43,9 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     corpus = load_training_corpus(config)
     part = next(divide_epoch(len(corpus), seed=config.seed, epoch=0)).select(corpus)
     n_parts = len(corpus) / len(part)
-    trial = choose_precision(_build(part, config, torch_device))
+    model = build_model(config.prepared_folder, config).to(torch_device)
+    trial = choose_precision(Training.of(model, part, config))
     config = trial.config
-    size_lines: list[str] = []
-    if torch_device.type == "cuda":
-        size, fitting = find_batch_size(_build(part, config, torch_device))
-        size_lines.append(
-            f"training.batch.unit=tokens training.batch.size={size} uses the memory of this GPU "
-            f"({fitting:,} fit)"
-        )
-        torch.cuda.reset_peak_memory_stats(torch_device)
     notes = [origin.text for origin in first_weights(trial.model, config)]
     n_part_batches, part_seconds = time_part(trial)
     seconds = part_seconds * n_parts
@@ -71,7 +62,6 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
         [
             *(f"{name:<16}{count:>12,} parameters" for name, count in counts.items()),
             f"{'total':<16}{total:>12,} parameters",
-            *size_lines,
             f"precision       {describe_precision(config.training.precision, trial.rates)}",
             *notes,
             *_draw_schedules(config, n_updates),
@@ -81,10 +71,6 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
             f"{duration(n_updates * seconds / n_batches)}, without validation{memory}",
         ]
     )
-
-
-def _build(corpus: Corpus, config: Config, device: torch.device) -> Training:
-    return Training.of(build_model(config.prepared_folder, config).to(device), corpus, config)
 
 
 def time_part(trial: Training) -> tuple[int, float]:
@@ -102,7 +88,9 @@ def time_part(trial: Training) -> tuple[int, float]:
     def time_batch(index: int) -> float:
         start_time = time.perf_counter()
         shards = [pairs for pairs in shard(plan[index], config.accumulate) if len(pairs)]
-        train_step(loss, trial, _update(trial, shards), config.learning_rate.peak)
+        batches = [batch.to(trial.device) for batch in read_batches(trial.corpus, shards)]
+        update = Update(1, 0, 0, 0, 1, 1, np.concatenate(shards), batches)
+        train_step(loss, trial, update, config.learning_rate.peak)
         return time.perf_counter() - start_time
 
     return len(plan), estimate_epoch(n_positions, time_batch)
@@ -122,54 +110,6 @@ def estimate_epoch(n_positions: NDArray[np.int64], time_batch: Callable[[int], f
         time_batch(index)
     seconds = [min(time_batch(index) for _ in range(2)) for index in timed_batches]
     return float(np.interp(n_positions, n_positions[timed_batches], seconds).sum())
-
-
-def _update(training: Training, shards: Sequence[NDArray[np.int64]]) -> Update:
-    batches = [batch.to(training.device) for batch in read_batches(training.corpus, shards)]
-    return Update(1, 0, 0, 0, 1, 1, np.concatenate(shards), batches)
-
-
-def find_batch_size(training: Training) -> tuple[int, int]:
-    """The batch size to set for a GPU, and the largest that fits into its memory, in target tokens;
-    found with real updates. A tenth stays free: allocations leave gaps, which differ from update to
-    update.
-
-    The size doubles until the memory overflows, or one batch holds all pairs; then bisection.
-    """
-    config = training.config
-    corpus = training.corpus
-    loss = Loss(training.model.train(), config.training)
-    smallest = int(corpus.tgt.lengths.max()) + 1  # the longest sentence needs it alone
-    size = smallest
-    fitting = overflowing = 0
-    while not overflowing or overflowing - fitting > fitting // SIZE_STEPS:
-        batch_config = config.training.batch.model_copy(update={"unit": "tokens", "size": size})
-        plan = plan_batches(
-            corpus.src.lengths, corpus.tgt.lengths, batch_config, key=(config.seed, 0)
-        )
-        for pairs in _largest_batches(corpus, plan):
-            if add_gradients(loss, training, _update(training, [pairs]), 1.0) is None:
-                torch.cuda.empty_cache()
-                overflowing = size
-                break
-            training.optimizer.step()
-        else:
-            fitting = size
-        if overflowing == smallest or (fitting and len(plan) == 1):
-            break
-        size = (fitting + overflowing) // 2 if overflowing else 2 * fitting
-    return max(smallest, fitting - fitting // 10), fitting
-
-
-def _largest_batches(corpus: Corpus, plan: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
-    """The batch of an epoch with the most positions, and that with the most (source, target)
-    position pairs, for attention.
-    """
-    sides = corpus.src.lengths, corpus.tgt.lengths
-    shapes = [(len(pairs), *(int(side[pairs].max()) + 1 for side in sides)) for pairs in plan]
-    pairs, src, tgt = np.array(shapes).T
-    largest = {int((pairs * (src + tgt)).argmax()), int((pairs * src * tgt).argmax())}
-    return [plan[index] for index in sorted(largest)]
 
 
 def count_updates(config: Config, n_batches: int, seconds: float) -> int:
