@@ -138,7 +138,6 @@ class Inputs:
                 pass
             with contextlib.redirect_stdout(io.StringIO()):
                 inspect.command(self.run)
-                inspect.command(self.run, as_card=True)
         finally:
             record.write_bytes(self.records[record])
 

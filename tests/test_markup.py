@@ -95,10 +95,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     del manifest["checksum"]
     manifest["inputs"][0]["path"] = f"data/{FILE_PAYLOAD}"
     (run / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    (run / "evaluation").mkdir()
-    score = {"metric": "BLEU", "score": 1.0, "signature": PAYLOADS[0]}
-    event = {"event": "evaluation", "step": 1, "split": PAYLOADS[1], "scores": [score]}
-    (run / "evaluation" / "history.jsonl").write_text(json.dumps(event) + "\n", encoding="utf-8")
     return run
 
 
@@ -147,19 +143,6 @@ def test_pictures_and_pages_of_attention(
         assert result.status == 0, result.err
         check((tmp_path / name).as_uri())
     assert "window.owned" in (tmp_path / "attention.svg").read_text(encoding="utf-8")
-
-
-def test_the_model_card(nmt: Run, run: Path, check: Callable[[str], Page], tmp_path: Path) -> None:
-    """As HTML of a renderer that lets markup through."""
-    markdown = pytest.importorskip("markdown", reason="needs Markdown")
-    result = nmt("runs", "show", run, "--card")
-    assert result.status == 0, result.err
-    text = markdown.markdown(result.out.split("---\n", 2)[2], extensions=["tables"])
-    (tmp_path / "card.html").write_text(
-        f"<!doctype html><meta charset=utf-8>{text}", encoding="utf-8"
-    )
-    page = check((tmp_path / "card.html").as_uri())
-    assert "<script>window.owned=1</script>" in page.inner_text("body")
 
 
 def test_a_notebook(run: Path, check: Callable[[str], Page], tmp_path: Path) -> None:

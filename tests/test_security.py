@@ -277,7 +277,7 @@ def test_no_command_runs_code_from_data_nor_does_more_than_it_should(tmp_path: P
         ("write", ["share", "bundle", "runs/toy", "-o", "toy.nmt"]),
         ("write", ["translate", "--run", "toy.nmt", "--attention", "x.html", SENTENCE]),
         # Takes the lock of a training, to see whether there is one.
-        ("write", ["runs", "show", "runs/toy", "--card"]),
+        ("write", ["runs", "show", "runs/toy"]),
         ("write", ["runs", "list", "runs"]),
         ("write", ["export", "runs/toy", "-o", "exported", "--set", "decoding.precision=int8"]),
         ("", ["translate", "--run", "runs/toy", SENTENCE]),

@@ -45,7 +45,6 @@ RUNS_FOLDER = Path("runs")
 CONFIG_FILE, JOURNAL_FILE, CURVES_FILE = "config.yaml", "journal.jsonl", "curves.png"
 PROVENANCE_FILE, EVALUATION_FOLDER = "provenance.json", "evaluation"
 HISTORY_FILE = "history.jsonl"  # in the evaluation folder
-CARD_FILE = "README.md"  # the model card
 CONFIDENCE_FILE = "confidence.json"
 
 

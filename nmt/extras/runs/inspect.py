@@ -9,9 +9,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from math import isfinite, log, prod
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
 from safetensors import SafetensorError, safe_open
@@ -27,7 +26,6 @@ from nmt.errors import (
     pass_on_lack_of_memory,
     printable,
 )
-from nmt.extras.runs.card import model_card
 from nmt.report.table import label_rows, sparkline
 from nmt.run.checkpoint import MODEL_FILE, REMEDY, KeptCheckpoint, read_progress, step_of
 from nmt.run.folder import (
@@ -57,8 +55,6 @@ class Score(BaseModel, strict=True):
 
     metric: str
     score: float
-    signature: str
-    interval: list[float] | None = None
 
 
 class ShownEvent(BaseModel, strict=True):
@@ -71,28 +67,11 @@ class ShownEvent(BaseModel, strict=True):
     scores: list[Score] = []
     split: str | None = None
     beam: int | None = None
-    sentences: int | None = None
-    text_sha256: str | None = None
 
 
-def command(
-    path: RunOrBundleArgument = None,
-    as_json: JsonOption = False,
-    as_card: Annotated[
-        bool,
-        typer.Option("--card", help="Print a model card: Markdown, with metadata for model hubs."),
-    ] = False,
-) -> None:
-    if as_card and as_json:
-        raise typer.BadParameter("give --card or --json, not both")
+def command(path: RunOrBundleArgument = None, as_json: JsonOption = False) -> None:
     facts = run(path)
-    if as_card:
-        if (best := facts["best"] or facts["last"]) is None:
-            raise CheckpointError(f"{facts['run']}: has no weights yet; train it first")
-        facts["evaluations"] = evaluations_of(facts, best["checkpoint"])
-        for line in model_card(facts, best["step"]).rstrip("\n").split("\n"):
-            print(printable(line))
-    elif as_json:
+    if as_json:
         print(to_json(facts))
     else:
         for rows in (_state_rows, _data_rows, _result_rows):

@@ -24,7 +24,6 @@ from nmt.errors import CheckpointError, NmtError
 from nmt.files import CHECKSUMS_FILE, explain_write_errors, replacing
 from nmt.run.checkpoint import CHECKPOINT_NAME, MODEL_FILE, step_of
 from nmt.run.folder import (
-    CARD_FILE,
     CONFIG_FILE,
     EVALUATION_FOLDER,
     HISTORY_FILE,
@@ -48,7 +47,7 @@ RUN_FILES = (
     "confidence.json",
     PROVENANCE_FILE,
     f"{EVALUATION_FOLDER}/{HISTORY_FILE}",
-    CARD_FILE,
+    "README.md",  # what the owner says of it
 )
 NEIGHBORS_FILE = "neighbors.tsv"  # see `uses_neighbors`
 KEYS_FILE = "neighbors.safetensors"  # made of it, where it is stored

@@ -1,6 +1,4 @@
-"""`nmt runs show` and `nmt runs list`: what they say of runs, whole or damaged; model cards and
-their metadata.
-"""
+"""`nmt runs show` and `nmt runs list`: what they say of runs, whole or damaged."""
 
 import json
 import re
@@ -12,29 +10,10 @@ import pytest
 import yaml
 from filelock import FileLock
 
-from nmt.extras.runs.card import model_card
 from nmt.extras.runs.inspect import evaluations_of
 from nmt.files import CHECKSUMS_FILE, read_json, write_json
 from nmt.run.journal import write_event
 from tests.conftest import Run, in_one_process
-
-FACTS: dict[str, Any] = {
-    "name": "letters",
-    "direction": "en-de",
-    "parameters": {"total": 1_234_567},
-    "vocabulary": {"src": {"size": 1000}, "tgt": {"size": 1200}},
-    "progress": {"step": 900, "epoch": 3, "seconds": 120.0},
-    "sessions": [],
-    "data": {
-        "inputs": [{"path": "C:\\home\\me\\pairs|1.tsv", "bytes": 12345, "sha256": "ab" * 32}],
-        "url": "https://example.org/pairs.zip",
-        "pairs": {"train": 12345, "dev": 10, "test": 20},
-        "augmented": False,
-        "origins": {"original": 12345},
-        "content": "cd" * 32,
-    },
-    "evaluations": [],
-}
 
 
 def test_the_facts_of_a_finished_run(nmt: Run, run: Path) -> None:
@@ -154,8 +133,8 @@ def test_what_someone_has_damaged_is_left_out_with_a_line(
         events[events.index(damaged)] = damaged = content
         lines = [json.dumps(events)] if name == "provenance.json" else map(json.dumps, events)
         (run / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        for words in (("show", run), ("show", run, "--card"), ("list", run)):
-            result = nmt("runs", *words)
+        for command in ("show", "list"):
+            result = nmt("runs", command, run)
             assert (result.status, result.err.count("\n")) == (0, 1)
             assert result.err.startswith(f"nmt: warning: {run / name}: damaged")
 
@@ -237,72 +216,6 @@ def test_the_keys_in_which_runs_differ(
     assert max(len(line) for line in text.splitlines() if "xxx" not in line) <= 80
 
 
-def evaluation(step: int, score: float, **values: Any) -> dict[str, Any]:
-    scores = [
-        {
-            "metric": "BLEU",
-            "score": score,
-            "signature": "nrefs:1|case:mixed",
-            "interval": [score - 1, score + 1],
-        }
-    ]
-    return {
-        "step": step,
-        "split": "test",
-        "beam": 5,
-        "sentences": 20,
-        "text_sha256": "1",
-        "scores": scores,
-        **values,
-    }
-
-
-def metadata_of(card: str) -> Any:
-    start, text, _ = card.split("---\n", 2)
-    assert start == ""
-    return yaml.safe_load(text)
-
-
-def test_a_model_without_scores_and_license() -> None:
-    card = model_card(FACTS, 800)
-    assert metadata_of(card) == {
-        "language": ["en", "de"],
-        "library_name": "nmt",
-        "pipeline_tag": "translation",
-        "tags": ["translation", "nmt", "attention"],
-    }
-    for text in (
-        "# letters: translation from en to de",
-        "with attention and 1.2 million parameters",
-        "vocabularies have 1,000 and 1,200 tokens",
-        'nmt translate --run letters.nmt "..."',
-        "have not been evaluated yet",
-        f"- pairs|1.tsv: 12,345 bytes, SHA-256 `{'ab' * 32}`",
-        "<https://example.org/pairs.zip>",
-        "12,345 for train, 10 for dev, 20 for test",
-        "900 updates (2 minutes, 3 epochs). These are the weights after 800 updates.",
-        "The owner has not stated a license.",
-    ):
-        assert text in card, text
-    assert "home" not in card
-
-
-def test_the_scores_are_the_last_ones_of_these_weights() -> None:
-    evaluations = [
-        evaluation(800, 10),
-        evaluation(800, 20),
-        evaluation(900, 30),
-        evaluation(800, 40, beam=1),
-    ]
-    card = model_card({**FACTS, "evaluations": evaluations}, 800)
-    assert "| test, 20 sentences | 5 | BLEU | 20.00 | 19.00, 21.00 | nrefs:1\\|case:mixed |" in card
-    assert ("40.00" in card, "10.00" in card, "30.00" in card) == (True, False, False)
-    metadata = metadata_of(card)
-    assert metadata["metrics"] == ["bleu"]
-    (model,) = metadata["model-index"]
-    assert [result["metrics"][0]["value"] for result in model["results"]] == [20, 40]
-
-
 def test_scores_of_another_checkpoint_are_none_of_these_weights() -> None:
     sources: list[dict[str, Any]] = [
         {},
@@ -311,20 +224,12 @@ def test_scores_of_another_checkpoint_are_none_of_these_weights() -> None:
         {"provenance": {"members": [{"model": {"checkpoint": "step-00000800"}}]}},
         {"provenance": [1]},
     ]
-    facts = {"evaluations": [evaluation(800, score, **each) for score, each in enumerate(sources)]}
+    events = [{"step": 800, **each} for each in sources]
 
-    def scores(checkpoint: str) -> list[float]:
-        return [event["scores"][0]["score"] for event in evaluations_of(facts, checkpoint)]
+    def found(checkpoint: str) -> list[int]:
+        ours = evaluations_of({"evaluations": events}, checkpoint)
+        return [events.index(event) for event in ours]
 
-    assert scores("step-00000800") == [0, 1, 4]
-    assert scores("average-00000800") == [0, 2, 4]
-    assert scores("step-00000700") == []
-
-
-def test_show_prints_it(nmt: Run, run: Path) -> None:
-    card = nmt.prints("runs", "show", run, "--card")
-    assert card == model_card(json.loads(nmt("runs", "show", run, "--json").out), 60)
-    assert nmt("runs", "show", run, "--card", "--json").status == 2
-    for pointer in ("best", "last"):
-        (run / "checkpoints" / f"{pointer}.json").unlink()
-    assert "has no weights yet" in nmt("runs", "show", run, "--card").err
+    assert found("step-00000800") == [0, 1, 4]
+    assert found("average-00000800") == [0, 2, 4]
+    assert found("step-00000700") == []
