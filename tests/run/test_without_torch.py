@@ -61,6 +61,9 @@ def test_the_commands(here: Path) -> None:
         [*translate, "--file", "in.po", "-o", "out.po"],
         ["translate-files", "--run", "run", "--file", "in.txt", "-o", "translated"],
         ["check", "in.txt", "out.txt"],
+        ["runs", "list", "."],
+        ["runs", "show", "run"],
+        ["runs", "check", "run"],
         ["evaluate", "run", "--split", "dev", "--data", "prepared"],
         ["--version"],
     ]

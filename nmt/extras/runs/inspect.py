@@ -70,17 +70,7 @@ class ShownEvent(BaseModel, strict=True):
 
 
 def command(path: RunOrBundleArgument = None, as_json: JsonOption = False) -> None:
-    facts = run(path)
-    if as_json:
-        print(to_json(facts))
-    else:
-        for rows in (_state_rows, _data_rows, _result_rows):
-            for label, text in rows(facts):
-                print(f"{label:<14}{printable(text)}".rstrip())
-
-
-def run(path: Path | None = None) -> dict[str, Any]:
-    """All facts of a run or a bundle (default: the newest run), ready for JSON.
+    """Print all facts of a run or a bundle (default: the newest run).
 
     Raises:
         CheckpointError, ConfigError, DataError: there is no run, or a part of it is missing or
@@ -94,7 +84,12 @@ def run(path: Path | None = None) -> dict[str, Any]:
     facts["parameters"] = {"total": sum(parts.values()), "parts": parts}
     if path is not None and path.is_file():
         facts |= {"run": str(path), "changed": _time_text(path.stat().st_mtime)}
-    return facts
+    if as_json:
+        print(to_json(facts))
+    else:
+        for rows in (_state_rows, _data_rows, _result_rows):
+            for label, text in rows(facts):
+                print(f"{label:<14}{printable(text)}".rstrip())
 
 
 def _parameters(checkpoint: Path) -> dict[str, int]:
@@ -118,12 +113,8 @@ def _parameters(checkpoint: Path) -> dict[str, int]:
     return counts
 
 
-def evaluations_of(facts: Mapping[str, Any], checkpoint: str) -> list[dict[str, Any]]:
-    """The evaluations of this checkpoint alone; not those of an ensemble with it."""
-    return [event for event in facts["evaluations"] if _is_of(event, checkpoint)]
-
-
-def _is_of(event: Mapping[str, Any], checkpoint: str) -> bool:
+def is_of(event: Mapping[str, Any], checkpoint: str) -> bool:
+    """Whether an evaluation is of this checkpoint alone, not of an ensemble with it."""
     match event.get("provenance"):
         case {"model": {"checkpoint": name}}:
             return bool(name == checkpoint)

@@ -14,7 +14,7 @@ from nmt.commands.options import JsonOption, to_json
 from nmt.config.parts import TOKENIZERS
 from nmt.data.manifest import MANIFEST, is_location_key
 from nmt.errors import DataError, NmtError, in_one_line, printable
-from nmt.extras.runs.inspect import evaluations_of, read_facts
+from nmt.extras.runs.inspect import is_of, read_facts
 from nmt.report.table import Table, TableCell
 from nmt.run.checkpoint import is_average
 from nmt.run.folder import JOURNAL_FILE, RUNS_FOLDER, holds_run
@@ -136,8 +136,8 @@ def _row_of(folder: Path) -> dict[str, Any]:
     validation = (of_best[-1:] or facts["validations"][-1:] or [{}])[0]
     scores = [
         event["scores"][0]
-        for event in evaluations_of(facts, name)
-        if event.get("split") == "test" and event.get("scores")
+        for event in facts["evaluations"]
+        if is_of(event, name) and event.get("split") == "test" and event.get("scores")
     ]
     tokenizer, encoder, decoder = config.tokenizer, config.model.encoder, config.model.decoder
     size = f" {tokenizer.size}" if TOKENIZERS[tokenizer.kind].trait("learned") else ""

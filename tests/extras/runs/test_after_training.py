@@ -46,10 +46,3 @@ def test_training_average_averages_at_the_end(nmt: Run, made: Path, tmp_path: Pa
     more = ("--resume", "--set", "training.max_steps=8")
     assert nmt(*train, "training.average=best", *more).status == 0
     assert read_events(run / "journal.jsonl")[-1]["members"] == [6, 8]
-
-
-def test_the_same_training_again_has_equal_weights(nmt: Run, made: Path, tmp_path: Path) -> None:
-    run = made / "run"
-    assert nmt("train", "-c", run / "config.yaml", "-o", tmp_path / "again").status == 0
-    model = "checkpoints/step-00000006/model.safetensors"
-    assert (tmp_path / "again" / model).read_bytes() == (run / model).read_bytes()

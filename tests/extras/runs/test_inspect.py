@@ -10,10 +10,10 @@ import pytest
 import yaml
 from filelock import FileLock
 
-from nmt.extras.runs.inspect import evaluations_of
+from nmt.extras.runs.inspect import is_of
 from nmt.files import CHECKSUMS_FILE, read_json, write_json
 from nmt.run.journal import write_event
-from tests.conftest import Run, in_one_process
+from tests.conftest import Run
 
 
 def test_the_facts_of_a_finished_run(nmt: Run, run: Path) -> None:
@@ -52,12 +52,6 @@ def test_the_screen_shows_them(nmt: Run, run: Path) -> None:
         "scores ": f"test, step 60, beam 5: {score}",
     }.items():
         assert any(line.startswith(start) and part in line for line in lines), start
-
-
-def test_looking_at_a_run_needs_no_torch(nmt: Run, run: Path) -> None:
-    commands = [["runs", name, str(run)] for name in ("list", "show", "check")]
-    without = "import sys; sys.modules['torch'] = None\n"
-    assert in_one_process(commands, run, without) == [nmt(*words).out for words in commands]
 
 
 def test_states(nmt: Run, run: Path) -> None:
@@ -216,20 +210,20 @@ def test_the_keys_in_which_runs_differ(
     assert max(len(line) for line in text.splitlines() if "xxx" not in line) <= 80
 
 
-def test_scores_of_another_checkpoint_are_none_of_these_weights() -> None:
-    sources: list[dict[str, Any]] = [
-        {},
-        {"provenance": {"model": {"checkpoint": "step-00000800"}}},
-        {"provenance": {"model": {"checkpoint": "average-00000800"}}},
-        {"provenance": {"members": [{"model": {"checkpoint": "step-00000800"}}]}},
-        {"provenance": [1]},
-    ]
-    events = [{"step": 800, **each} for each in sources]
-
-    def found(checkpoint: str) -> list[int]:
-        ours = evaluations_of({"evaluations": events}, checkpoint)
-        return [events.index(event) for event in ours]
-
-    assert found("step-00000800") == [0, 1, 4]
-    assert found("average-00000800") == [0, 2, 4]
-    assert found("step-00000700") == []
+@pytest.mark.parametrize(
+    ("event", "of_step", "of_average"),
+    [
+        ({}, True, True),  # of an earlier version
+        ({"provenance": [1]}, True, True),
+        ({"provenance": {"model": {"checkpoint": "step-00000800"}}}, True, False),
+        ({"provenance": {"model": {"checkpoint": "average-00000800"}}}, False, True),
+        ({"provenance": {"members": [{"model": {"checkpoint": "step-00000800"}}]}}, False, False),
+    ],
+)
+def test_scores_are_of_one_checkpoint(
+    event: dict[str, Any], of_step: bool, of_average: bool
+) -> None:
+    event["step"] = 800
+    assert is_of(event, "step-00000800") is of_step
+    assert is_of(event, "average-00000800") is of_average
+    assert not is_of(event, "step-00000700")
