@@ -140,15 +140,16 @@ def test_bad_options(words: list[str], problem: str, nmt: Run, call: list[Any]) 
         ("de.po", "de.po: is a document; `nmt translate --file` keeps its format"),
         ("page.html.gz", "page.html.gz: is a document; `nmt translate --file` keeps its format"),
         ("film.ass.gz", "film.ass: is subtitles in a format that nmt does not read; convert it"),
+        (
+            "a.txt.gz",
+            "a.txt.gz: would have the same translation as parts/a.txt, out/a.txt; rename one of "
+            "them",
+        ),
     ],
 )
-def test_documents_are_refused(name: str, text: str, nmt: Run, call: list[Any]) -> None:
+def test_one_bad_name_is_refused_before_all(
+    name: str, text: str, nmt: Run, call: list[Any]
+) -> None:
     (PARTS / name).touch()
-    nmt.refuses(text, *call)
-
-
-def test_two_parts_with_the_same_name(nmt: Run, call: list[Any]) -> None:
-    (PARTS / "a.txt.gz").write_bytes(gzip.compress(b"A dog.\n"))
-    text = "a.txt.gz: would have the same translation as parts/a.txt, out/a.txt; rename one of them"
     nmt.refuses(text, *call)
     assert not Path("out").exists()
