@@ -119,24 +119,21 @@ def test_the_keys_are_those_of_teacher_forcing() -> None:
             np.testing.assert_allclose(store.keys[store.rows([number])], expected, atol=1e-5)
 
 
-def test_only_the_nearest_keys_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt.extras.neighbors.model.MAX_KEYS", 1)
-    model = make_torch_model()
-    options = NeighborsConfig(pairs=1, weight=0.9, distance=1000.0)
-    (log_probs, _), *_ = score_batch(with_neighbors(model, options), [SRC[0]], [TGT[0]])
-    (alone, _), *_ = score_batch(model, [SRC[0]], [TGT[0]])
-    # At each token of a known pair the nearest key is its own.
-    np.testing.assert_allclose(np.exp(log_probs), 0.1 * np.exp(alone) + 0.9, rtol=1e-6)
-
-
-@pytest.mark.parametrize("distance", [1e-8, 1e-10])
-def test_small_distances_are_exact(distance: float) -> None:
-    """In float32, squares and products of close vectors leave an error of 1e-8 and more."""
+@pytest.mark.parametrize(
+    ("distance", "max_keys", "tolerance"), [(1000, 1, 1e-6), (1e-8, 32, 1e-3), (1e-10, 32, 1e-3)]
+)
+def test_at_a_token_of_a_known_pair_the_nearest_key_is_its_own(
+    distance: float, max_keys: int, tolerance: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also at small distances: in float32, squares and products of close vectors leave an error of
+    1e-8 and more.
+    """
+    monkeypatch.setattr(module, "MAX_KEYS", max_keys)
     model = TorchModel(make_model().float())
     neighbor_model = with_neighbors(model, NeighborsConfig(pairs=3, weight=0.9, distance=distance))
     (log_probs, _), *_ = score_batch(neighbor_model, [SRC[0]], [TGT[0]])
     (alone, _), *_ = score_batch(model, [SRC[0]], [TGT[0]])
-    np.testing.assert_allclose(np.exp(log_probs), 0.1 * np.exp(alone) + 0.9, rtol=1e-3)
+    np.testing.assert_allclose(np.exp(log_probs), 0.1 * np.exp(alone) + 0.9, rtol=tolerance)
 
 
 def test_a_sentence_alone_has_the_hypotheses_that_it_has_in_a_batch() -> None:
