@@ -35,17 +35,11 @@ class Reading(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.tags: list[str] = []
-        self.links: list[str] = []
         self.texts: list[str] = []
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
-        self.links += [
-            value or ""
-            for name, value in attrs
-            if name in ("src", "href", "action", "srcset", "data")
-        ]
 
     def handle_data(self, data: str) -> None:
         if self.tags and self.tags[-1] not in ("script", "style"):
@@ -158,14 +152,14 @@ def report(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_a_report_has_all_sections_and_loads_nothing(report: str) -> None:
-    read = Reading(report)
-    assert [link[:22] for link in read.links] == ["data:image/png;base64,"]  # the curves
+    links = re.findall(r'[ "](?:src|href|action|srcset|data)=.{23}', report)
+    assert links == [' src="data:image/png;base64,']  # the curves
     assert re.findall(r"https?:|url\(|@import|fetch\(", report) == []
     headings = re.findall(r"<h2>(.*?)</h2>", report)
     shown = {"Scores", "Comparison", "Training of run", "By source length"}
     assert shown | {"Attention", "Origin of these results"} <= {*headings}
     assert len(headings) == len(set(headings))
-    assert read.tags.count("figure") >= 6
+    assert report.count("<figure ") >= 6
     assert "&quot;sha256&quot;: " in report
 
 

@@ -281,20 +281,16 @@ def test_later_calls_know_the_original_pairs(setting: Setting, tmp_path: Path) -
     assert [*data.original_pairs()] == original
     assert [*data.pairs()][: 6 * len(original)] == 6 * original
     assert "original            170 pairs, 6 times\nforward  " in augment.summary(manifest)
+    # A distillation has the translations alone.
     options = AugmentOptions(folder, tmp_path / "new", [setting.forward], repeat=["original=0"])
-    augment.run(options)
+    *_, translated = augment.run(options)["augmentation"]["parts"]
+    assert "copy of an original pair" not in translated["dropped"]
+    assert translated["pairs"] == len(Corpus.load(tmp_path / "new", "train"))
     with pytest.raises(DataError, match="new: has no pairs that are recorded as original"):
         augment.run(AugmentOptions(tmp_path / "new", tmp_path / "newer", [setting.forward]))
     call = {"forward": [setting.forward], "src_text": tmp_path / "mono.de", "repeat": ["forward=0"]}
     manifest = augment.run(AugmentOptions(tmp_path / "new", tmp_path / "newer", **call))
     assert [part["repeat"] for part in manifest["augmentation"]["parts"]] == [0, 0, 0, 0, 0, 1, 1]
-
-
-def test_a_distillation_has_the_translations_only(setting: Setting, tmp_path: Path) -> None:
-    manifest = setting.augment(tmp_path / "more", backward=(), repeat=["original=0"])
-    part, train = parts_of(manifest)["forward"], manifest["splits"]["train"]
-    assert "copy of an original pair" not in part["dropped"]
-    assert train["pairs"] == part["pairs"] == len(Corpus.load(tmp_path / "more", "train"))
 
 
 def test_a_student_learns_the_soft_targets_of_its_teachers(
