@@ -32,7 +32,6 @@ from nmt.extras.augment.pairs import (
     find_members,
     find_teachers,
     make_task,
-    seconds_of_shards,
     select_sentences,
     synthetic_pairs,
     translate,
@@ -249,14 +248,11 @@ def run(options: AugmentOptions) -> dict[str, Any]:
     }
     if (existing := _existing_result(options, request)) is not None:
         return {**existing, "folder": str(options.output), "already_prepared": True}
-    planned_time = time.perf_counter()
     with unchanged(teachers):
         models = [
             load_model(*member).to(set_up_device(options.device)).eval() for member in teachers
         ]
     translate(tasks, options.overrides, options.device)
-    # The time of translation is in the figures, with that of earlier calls.
-    start_time += time.perf_counter() - planned_time
     with explain_write_errors(options.output), replacing_folder(options.output) as building:
         parts = _write_pairs(building, original, tasks, options)
         figures = _figures(building, original, keeps_original=bool(options.counts[ORIGINAL]))
@@ -266,7 +262,6 @@ def run(options: AugmentOptions) -> dict[str, Any]:
             figures["augmentation"]["teachers"] = described
             write_soft_targets(building, models)
         seconds = time.perf_counter() - start_time
-        seconds += sum(map(seconds_of_shards, {task.folder for task in tasks}))
         figures |= {"seconds": round(seconds, 2), "peak_memory": peak_memory()}
         inputs = [Input(**each) for each in original.manifest["inputs"]]
         manifest = write_manifest(building, original.config, inputs, figures)

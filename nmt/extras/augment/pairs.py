@@ -18,7 +18,6 @@ Soft targets, the probabilities of words that trained models give, are stored be
 
 import hashlib
 import json
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
@@ -65,7 +64,6 @@ ORIGINS = (ORIGINAL, FORWARD, BACKWARD, SELF_TRAINING, BACK_TRANSLATION)
 HELD_OUT = "in dev or test"  # why a sentence is not translated, or a pair is dropped
 # Enough for batches of similar lengths; some keys of `decoding` make a translation depend on it.
 SHARD_SENTENCES = 2048
-SECONDS_FILE = "seconds.txt"  # of all shards; older versions wrote a line for each
 
 # For soft targets.
 BATCH_CONFIG = BatchConfig(unit="tokens", size=1024)
@@ -288,7 +286,6 @@ def write_shard(path: Path, texts: Sequence[str], translator: Translator) -> Non
         OSError: the file cannot be written.
         TooLargeError: a text does not fit into memory, even alone.
     """
-    start_time = time.perf_counter()
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = []
     for translation in translator.translate(texts):
@@ -300,17 +297,7 @@ def write_shard(path: Path, texts: Sequence[str], translator: Translator) -> Non
         ):
             problem = "\trepeats itself"
         lines.append(f"{translation.text}{problem}\n")
-    # First the time: after a crash between the two, the shard is translated again, and both times
-    # count.
-    seconds = seconds_of_shards(path.parent) + time.perf_counter() - start_time
-    write_text(path.parent / SECONDS_FILE, f"{seconds:.2f}\n")
     write_text(path, "".join(lines))
-
-
-def seconds_of_shards(folder: Path) -> float:
-    """The time to translate the shards of a folder, by all calls together."""
-    path = folder / SECONDS_FILE
-    return sum(map(float, path.read_text("utf-8").split())) if path.exists() else 0.0
 
 
 def synthetic_pairs(task: Task, data: PreparedData, known: dict[bytes, str]) -> Iterator[Pair]:

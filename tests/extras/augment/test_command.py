@@ -202,12 +202,6 @@ def test_a_stopped_job_continues_with_the_next_shard(
     again = setting.augment(tmp_path / "more", **options)
     assert [path.stat().st_mtime_ns for path in written] == times_written
     assert again["content"] == whole["content"]
-    times = [
-        float(line)
-        for path in (tmp_path / "kept").glob("*/seconds.txt")
-        for line in path.read_text().splitlines()
-    ]
-    assert again["seconds"] > sum(times)
     # A damaged shard is named.
     written[0].write_text("one line\n")
     with pytest.raises(

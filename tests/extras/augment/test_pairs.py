@@ -4,7 +4,6 @@ against the probabilities that each model gives to each sentence alone.
 
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,9 @@ from nmt.data.corpus import Corpus, Sequences, encode_pairs, restore_texts, unpa
 from nmt.data.splitting import fingerprint
 from nmt.extras.augment import pairs as module
 from nmt.extras.augment.pairs import (
-    SECONDS_FILE,
     drop_reason,
-    seconds_of_shards,
     select_sentences,
     soft_targets,
-    write_shard,
 )
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.tokenizers import CharacterTokenizer
@@ -85,29 +81,6 @@ def test_encoded_pairs_can_be_restored(pairs: list[tuple[str, str]], is_tagged: 
     )
     assert corpus.src.n_tokens == sum(len(src) + is_tagged for src, _ in pairs)
     assert [*texts] == pairs  # a tag is not text
-
-
-def test_a_shard_is_there_only_with_its_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    translation = SimpleNamespace(
-        text="Hallo.", src_cut=False, complete=True, tokens=["Hallo"], src_tokens=["Hello"]
-    )
-    translator: Any = SimpleNamespace(translate=lambda texts: [translation for _ in texts])
-    assert seconds_of_shards(tmp_path) == 0
-    (tmp_path / SECONDS_FILE).write_text("1.00\n0.50\n")  # as older versions wrote it
-
-    def fail(path: Path, _text: str) -> None:
-        raise OSError(5, "Input/output error", str(path))
-
-    monkeypatch.setattr(module, "write_text", fail)
-    with pytest.raises(OSError, match=SECONDS_FILE):
-        write_shard(tmp_path / "000000.txt", ["Hello."], translator)
-    monkeypatch.undo()
-    assert [path.name for path in tmp_path.iterdir()] == [SECONDS_FILE]
-    write_shard(tmp_path / "000000.txt", ["Hello."], translator)
-    assert (tmp_path / "000000.txt").read_text() == "Hallo.\n"
-    assert seconds_of_shards(tmp_path) >= 1.5
 
 
 def make_model(seed: int, **values: Any) -> Seq2Seq:
