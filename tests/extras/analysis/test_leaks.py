@@ -7,10 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.commands import prepare
 from nmt.config.schema import TokenizerConfig
-from nmt.data.corpus import read_sentences
-from nmt.evaluation.results import EvaluationSet
+from nmt.evaluation.results import read_split
 from nmt.extras.analysis.leaks import (
     MIN_SHARED_NGRAMS,
     NGRAM_SIZE,
@@ -25,7 +23,6 @@ from nmt.run.evaluated import open_system
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
 from tests import toy
-from tests.commands.test_ensembles import SIZES, make_run
 
 TRAINING = [
     (
@@ -133,15 +130,9 @@ def test_text_variants() -> None:
 
 def test_unknown_words_are_not_counted_and_prove_no_leak(tmp_path: Path) -> None:
     """With a small vocabulary, test sentences and training sentences look the same."""
-    pairs = toy.sentence_pairs()[:200]
-    sections = {"model": SIZES, "tokenizer": {"kind": "words"}, "vocabulary": {"max_size": 16}}
-    config = toy.configure(toy.write_table(tmp_path / "pairs.tsv", pairs), **sections)
-    prepared = tmp_path / "prepared"
-    prepare.run(config, prepared, progress=False)
-    sources, references = (read_sentences(prepared, "test", side) for side in ("src", "tgt"))
-    text = EvaluationSet("test split", sources, [references])
-    with open_system([make_run(tmp_path / "run", prepared, config, 1)]) as system:
-        overlap = training_overlap(text, system, prepared)
+    run = toy.train(tmp_path, vocabulary={"max_size": 16}, training=toy.ONE_UPDATE)
+    with open_system([run]) as system:
+        overlap = training_overlap(read_split(tmp_path / "prepared", "test"), system, None)
     assert overlap is not None
     assert any(overlap.near)
     assert not any(overlap.exact)

@@ -66,6 +66,7 @@ def test_what_is_done_is_skipped_and_what_has_changed_is_translated_again(
 
 
 def test_another_model_or_other_settings_need_another_folder(nmt: Run, call: list[Any]) -> None:
+    call += ["--memory", toy.write_table(Path("memory.tsv"), [("A man.", "Ein Mann.")])]
     nmt(*call)
     whole = outputs()
     text = (
@@ -74,6 +75,8 @@ def test_another_model_or_other_settings_need_another_folder(nmt: Run, call: lis
     )
     nmt.refuses(text, *call, "--beam", 2, "--json")
     nmt.refuses("other settings (model was ['", *call, *call[1:3])
+    toy.write_table(Path("memory.tsv"), [("A man.", "Mann.")])
+    nmt.refuses("other settings (memory was ['memory.tsv ", *call)
     Path("out/.nmt/settings.json").write_text("{}}")
     text = "settings.json: damaged; delete out to translate all parts again"
     nmt.refuses(text, *call)

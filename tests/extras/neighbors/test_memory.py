@@ -163,18 +163,6 @@ def test_unknown_words_are_not_similar() -> None:
     assert [known.similar(each) for each in translator.translate(["Breakfast"])] == [{}]
 
 
-def test_a_folder_of_translations_belongs_to_what_the_memory_holds(
-    folder: Path, memory: Path, tmp_path: Path, nmt: Run
-) -> None:
-    (tmp_path / "a.txt").write_text("The man.\n", encoding="utf-8")
-    paths = ("--file", tmp_path / "a.txt", "-o", tmp_path / "out")
-    command = ("translate-files", "--run", folder / "run", "--memory", memory, *paths)
-    assert nmt(*command).status == 0
-    with memory.open("a", encoding="utf-8") as file:
-        file.write("A pair.\tEin Paar.\n")
-    nmt.refuses("other settings (memory was ", *command)
-
-
 def test_files_and_options_that_do_not_fit(folder: Path, tmp_path: Path, nmt: Run) -> None:
     command = ("translate", "--run", folder / "run", "--memory", tmp_path / "a.tsv")
     nmt.refuses("a.tsv: no such file", *command, "A dog.")

@@ -385,15 +385,10 @@ def test_pairs_that_a_user_writes_stay(trained: Path, run: Path, nmt: Run) -> No
 
 
 @pytest.mark.parametrize("header", ["", f"{HEADER}\n"])
-@pytest.mark.parametrize("ends", ["\n", "\r\n"])
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
 @pytest.mark.parametrize("rest", ["", "\n", "\n\n \n"])
-def test_a_table_that_a_user_writes(
-    tmp_path: Path, header: str, ends: str, mark: str, rest: str
-) -> None:
+def test_a_table_that_a_user_writes(tmp_path: Path, header: str, rest: str) -> None:
     path = tmp_path / "neighbors.tsv"
-    text = f"{mark}{header}A dog.\tEin Hund.\n\nA cat.\tEine Katze.{rest}"
-    path.write_bytes(text.replace("\n", ends).encode())
+    path.write_bytes(f"{header}A dog.\tEin Hund.\n\nA cat.\tEine Katze.{rest}".encode())
     assert load_pairs(path) == [("A dog.", "Ein Hund."), ("A cat.", "Eine Katze.")]
 
 

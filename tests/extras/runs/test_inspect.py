@@ -133,14 +133,6 @@ def test_what_someone_has_damaged_is_left_out_with_a_line(
             assert result.err.startswith(f"nmt: warning: {run / name}: damaged")
 
 
-def test_no_run(nmt: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    advice = "run `nmt train -c CONFIG` first, or name the folder of a run\n"
-    nmt.refuses(f"nmt: no run under runs/ yet: {advice}", "runs", "show")
-    text = "nmt: elsewhere: no run here; `nmt train -c CONFIG -o elsewhere` creates one\n"
-    nmt.refuses(text, "runs", "show", "elsewhere")
-
-
 def test_the_list(nmt: Run, run: Path, tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     for name in ("a/whole", "a/no-config", "broken", "started"):
