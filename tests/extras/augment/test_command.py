@@ -107,13 +107,11 @@ def test_synthetic_pairs_are_added_and_accounted_for(setting: Setting, tmp_path:
     for part in (parts["forward"], parts["backward"]):
         assert part["pairs"] > 0
         assert part["sentences"] == len(old_pairs) == part["pairs"] + sum(part["dropped"].values())
-        assert part["runs"][0]["sha256"]
     assert parts["forward"]["dropped"]["repeated sentence"] == len(old_pairs) - len(
         {src for src, _ in old_pairs}
     )
     assert manifest["splits"]["train"]["pairs"] == len(pairs)
     assert manifest["splits"]["train"]["src"]["tokens"] == more.corpus.src.lengths.sum()
-    assert manifest["content"] != original.manifest["content"]
     assert (
         f"forward             {setting.forward}: 170 sentences, {n_forward} pairs"
         in augment.summary(manifest)
