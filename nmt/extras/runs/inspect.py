@@ -93,8 +93,8 @@ def command(path: RunOrBundleArgument = None, as_json: JsonOption = False) -> No
 
 
 def _parameters(checkpoint: Path) -> dict[str, int]:
-    """The number of parameters of each part of a model; tied ones count in one part. None if there
-    are only graphs.
+    """The number of parameters of each part of a model; tied ones count in one part. Empty if
+    there are only graphs.
 
     Raises:
         CheckpointError: the weights are damaged.
