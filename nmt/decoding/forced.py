@@ -65,13 +65,8 @@ class ScoredPair:
         }
 
 
-def score_pairs(
-    translator: Translator, pairs: Sequence[tuple[str, str]], *, free_running: bool = False
-) -> list[ScoredPair]:
+def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[ScoredPair]:
     """Score each (source, translation), independently of the others; cuts long sources.
-
-    Args:
-        free_running: as in `score_batch`.
 
     Raises:
         TooLargeError: a pair does not fit into memory, even alone.
@@ -87,7 +82,6 @@ def score_pairs(
             translator.model,
             [src[i] for i in indices],
             [tgt[i] for i in indices],
-            free_running=free_running,
         )
 
     order = sorted(range(len(pairs)), key=lambda i: (len(tgt[i]), len(src[i])))
@@ -118,16 +112,12 @@ def score_batch(
     model: TranslationModel,
     src: Sequence[Sequence[int]],
     tgt: Sequence[Sequence[int]],
-    *,
-    free_running: bool = False,
 ) -> list[tuple[list[float], NDArray[np.float32]]]:
     """The log-probabilities [T] of the tokens and <eos>, and the attention [T, S], of each pair.
 
     Args:
         model: it makes the same steps as in search, so the numbers are the same.
         src, tgt: ids without special tokens.
-        free_running: feed the model its own most probable token instead of the token of the
-            translation (Bengio 2015).
     """
     targets, lengths = pad_with_eos(tgt)  # [B, T], <eos> appended as in the source
     memory, state = model.encode(src)
@@ -138,7 +128,7 @@ def score_batch(
         log_probs = model.log_probs(output.vectors)
         columns.append(log_probs[rows, target].astype(np.float64))
         attentions.append(output.attention)
-        state, ids = output.state, log_probs.argmax(1) if free_running else target
+        state, ids = output.state, target
     all_log_probs = np.stack(columns, 1).tolist()
     attention = np.stack(attentions, 1)  # [B, T, S]
     return [

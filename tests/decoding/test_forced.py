@@ -86,7 +86,6 @@ PAIRS = [
 
 
 def test_the_output_of_greedy_search_has_the_same_numbers(trained: Translator) -> None:
-    """With this output, free running feeds the same tokens as teacher forcing."""
     translations = [
         translation
         for translation in trained.translate(["The dog sees the tree.", "The man knows the king."])
@@ -94,32 +93,16 @@ def test_the_output_of_greedy_search_has_the_same_numbers(trained: Translator) -
     ]
     assert translations
     for translation in translations:
-        teacher, free = (
-            score_pairs(trained, [(translation.source, translation.text)], free_running=free)[0]
-            for free in (False, True)
-        )
+        (teacher,) = score_pairs(trained, [(translation.source, translation.text)])
         assert (teacher.src_tokens, teacher.tokens) == (translation.src_tokens, translation.tokens)
         np.testing.assert_allclose(teacher.token_log_probs, translation.token_log_probs, atol=1e-4)
-        np.testing.assert_allclose(teacher.token_log_probs, free.token_log_probs, atol=1e-5)
         np.testing.assert_allclose(teacher.attention, translation.attention, atol=1e-5)
 
 
-@pytest.mark.parametrize("free", [False, True])
-def test_pairs_in_a_batch_do_not_affect_each_other(trained: Translator, free: bool) -> None:
-    for pair, scored in zip(PAIRS, score_pairs(trained, PAIRS, free_running=free), strict=True):
-        (alone,) = score_pairs(trained, [pair], free_running=free)
+def test_pairs_in_a_batch_do_not_affect_each_other(trained: Translator) -> None:
+    for pair, scored in zip(PAIRS, score_pairs(trained, PAIRS), strict=True):
+        (alone,) = score_pairs(trained, [pair])
         assert scored.attention.shape == (len(scored.tokens) + 1, len(scored.src_tokens) + 1)
         np.testing.assert_allclose(scored.attention.sum(1), 1, atol=1e-5)
         np.testing.assert_allclose(scored.attention, alone.attention, atol=1e-5)
         np.testing.assert_allclose(scored.token_log_probs, alone.token_log_probs, atol=1e-5)
-
-
-def test_only_the_first_token_is_the_same_with_free_running(trained: Translator) -> None:
-    both = [
-        (np.array(scored.token_log_probs), np.array(free.token_log_probs))
-        for scored, free in zip(
-            score_pairs(trained, PAIRS), score_pairs(trained, PAIRS, free_running=True), strict=True
-        )
-    ]
-    assert all(teacher[0] == pytest.approx(free[0], abs=1e-5) for teacher, free in both)
-    assert any(not np.allclose(teacher, free, atol=0.01) for teacher, free in both)

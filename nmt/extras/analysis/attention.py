@@ -1,6 +1,4 @@
-"""Statistics of the attention, pictures of it, how far it is from alignments made by hand, and the
-exposure bias.
-"""
+"""Statistics of the attention, pictures of it, how far it is from alignments made by hand."""
 
 import re
 from collections import Counter
@@ -12,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.decoding.alignment import align
-from nmt.decoding.forced import score_pairs
 from nmt.decoding.translation import Translation
 from nmt.errors import DataError
 from nmt.evaluation.results import pick_across_lengths
@@ -20,7 +17,7 @@ from nmt.extras.analysis import html
 from nmt.extras.analysis.results import Links, Section, Translated
 from nmt.extras.analysis.sentences import class_names
 from nmt.lines import read_lines
-from nmt.report.table import Table, TableCell
+from nmt.report.table import Table
 
 Floats = NDArray[np.floating[Any]]
 
@@ -61,37 +58,6 @@ def attention_figures(translated: Translated) -> Section | None:
             caption = f"Sentence {i + 1:,}: {one.source}"
             figures.append(html.attention_figure(*one.attention_labels, one.attention, caption))
     return Section(page=[("Attention", "\n".join(figures))]) if figures else None
-
-
-def exposure_bias(translated: Translated) -> Section:
-    """How much the loss rises when the decoder continues from its own output instead of the
-    reference, by position.
-    """
-    assert translated.translator is not None
-    pairs = [(pair.source, pair.text) for pair in translated.forced]
-    free_running = score_pairs(translated.translator, pairs, free_running=True)
-    losses = [
-        -np.array([pair.token_log_probs, free_pair.token_log_probs])  # [2, T]
-        for pair, free_pair in zip(translated.forced, free_running, strict=True)
-    ]
-    rows: list[tuple[TableCell, ...]] = []
-    for name, low, high in POSITION_CLASSES:
-        forced, free = np.concatenate([loss[:, low:high] for loss in losses], axis=1)
-        if len(forced):
-            rows.append(
-                (name, len(forced), _mean(forced), _mean(free), _mean(free) - _mean(forced))
-            )
-    table = Table(
-        "exposure_bias",
-        "Exposure bias: loss by position",
-        ("position", "tokens", "teacher-forced", "free", "gap"),
-        rows,
-        "loss in nats per token of the reference; the decoder reads the reference "
-        "(teacher-forced) or its own most probable tokens (free); a correct translation with "
-        "another word order has a loss too",
-        digits=2,
-    )
-    return Section(tables=[table])
 
 
 def by_position(attentions: Sequence[Floats]) -> Table:

@@ -37,7 +37,6 @@ from nmt.extras.analysis.attention import (
     alignment_error,
     attention,
     attention_figures,
-    exposure_bias,
     read_reference_alignments,
 )
 from nmt.extras.analysis.comparison import comparison, load_other, read_other
@@ -49,7 +48,7 @@ from nmt.run.evaluated import open_system
 
 # Each part finds a section of the analysis, or nothing; the order is that of the text and the page.
 PARTS = leaks, comparison, alignment_error
-DETAILS = groups, attention, exposure_bias, wrong_outputs, extremes, attention_figures
+DETAILS = groups, attention, wrong_outputs, extremes, attention_figures
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ def command(
         bool,
         typer.Option(
             "--details",
-            help="Scores by group, the best and worst sentences, attention, exposure bias.",
+            help="Scores by group, the best and worst sentences, attention.",
         ),
     ] = False,
     compare: Annotated[

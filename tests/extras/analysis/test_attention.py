@@ -2,15 +2,11 @@
 
 import re
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
 
-from nmt.decoding.forced import ScoredPair
 from nmt.errors import DataError
-from nmt.extras.analysis import attention
 from nmt.extras.analysis.attention import (
     alignment_error_rate,
     by_coverage,
@@ -55,19 +51,6 @@ def test_most_ignored_tokens() -> None:
         ("a", 1, 3, pytest.approx(100 / 3)),
         ("c", 1, 1, 100.0),
     ]
-
-
-def test_exposure_bias_is_the_mean_over_the_tokens_of_a_position(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    forced, free = (
-        [ScoredPair("", "", (), (), (), log_probs, SHARP) for log_probs in scored]
-        for scored in (((-1.0, -2.0), (-3.0,)), ((-1.0, -5.0), (-3.0,)))
-    )
-    monkeypatch.setattr(attention, "score_pairs", lambda *_, **__: free)
-    translated: Any = SimpleNamespace(translator=object(), forced=forced)
-    (table,) = attention.exposure_bias(translated).tables
-    assert table.rows == [("1", 2, 2.0, 2.0, 0.0), ("2", 1, 2.0, 5.0, 3.0)]
 
 
 def test_sure_and_possible_links(tmp_path: Path) -> None:
