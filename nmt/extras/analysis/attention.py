@@ -1,7 +1,6 @@
 """Statistics of the attention, pictures of it, how far it is from alignments made by hand."""
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,10 +25,6 @@ POSITIONS = (1, 2, 4, 8, 16, 32)  # upper limits of the classes: position in the
 POSITION_CLASSES = [
     *zip(class_names(POSITIONS, 1), (0, *POSITIONS), (*POSITIONS, None), strict=True)
 ]
-IGNORED = 0.1  # attention to a source token, summed over the output
-TOTAL_ATTENTION = (IGNORED, 0.5, 1.5, 2.0)  # upper limits of the classes
-COVERAGE = ("0 to 0.1 (ignored)", "0.1 to 0.5", "0.5 to 1.5", "1.5 to 2", "above 2 (too much)")
-N_TOKENS = 10  # rows of the table of ignored tokens
 # sentences whose attention is shown: from short to long; of the best and of the worst ones
 N_ACROSS_LENGTHS, N_EXTREMES_SHOWN = 6, 3
 
@@ -41,10 +36,7 @@ def attention(translated: Translated) -> Section | None:
     attended = [one for one in translated.translations if one.has_attention]
     if not attended:
         return None
-    weights, tokens = [one.attention for one in attended], [one.src_tokens for one in attended]
-    return Section(
-        tables=[by_position(weights), by_coverage(weights), most_ignored(weights, tokens)]
-    )
+    return Section(tables=[by_position([one.attention for one in attended])])
 
 
 def attention_figures(translated: Translated) -> Section | None:
@@ -92,54 +84,6 @@ def by_position(attentions: Sequence[Floats]) -> Table:
         "entropy in nats; of even: divided by the entropy of uniform attention (0: one source "
         "token, 1: all alike); sharpness: the largest weight",
         digits=2,
-    )
-
-
-def by_coverage(attentions: Sequence[Floats]) -> Table:
-    """The attention to each source token, summed over the output; each output token gives 1 in all.
-
-    Args:
-        attentions: [T, S] for each sentence; the last column, which belongs to <eos>, is left out.
-    """
-    totals = np.concatenate([attention.sum(0)[:-1] for attention in attentions])
-    counts = np.bincount(np.searchsorted(TOTAL_ATTENTION, totals), minlength=len(COVERAGE)).tolist()
-    rows = [
-        (name, count, 100 * count / max(1, len(totals)))
-        for name, count in zip(COVERAGE, counts, strict=True)
-    ]
-    return Table(
-        "attention_coverage",
-        "Total attention to source tokens",
-        ("attention", "tokens", "%"),
-        rows,
-        "each output token distributes an attention of 1 over the source tokens",
-    )
-
-
-def most_ignored(attentions: Sequence[Floats], sources: Sequence[Sequence[str]]) -> Table:
-    """The source tokens that the attention ignores most often.
-
-    Args:
-        attentions: [T, S] for each sentence. sources: its S - 1 tokens.
-    """
-    n_occurrences, n_ignored = Counter[str](), Counter[str]()
-    for attention, tokens in zip(attentions, sources, strict=True):
-        n_occurrences.update(tokens)
-        n_ignored.update(
-            token
-            for token, total in zip(tokens, attention.sum(0), strict=False)
-            if total <= IGNORED
-        )
-    rows = [
-        (token, count, n_occurrences[token], 100 * count / n_occurrences[token])
-        for token, count in n_ignored.most_common(N_TOKENS)
-    ]
-    return Table(
-        "attention_neglected",
-        "Source tokens ignored most often",
-        ("token", "hardly looked at", "of", "%"),
-        rows,
-        f"hardly looked at: a total attention of at most {IGNORED:g}",
     )
 
 

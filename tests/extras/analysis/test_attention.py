@@ -9,9 +9,7 @@ import pytest
 from nmt.errors import DataError
 from nmt.extras.analysis.attention import (
     alignment_error_rate,
-    by_coverage,
     by_position,
-    most_ignored,
     read_reference_alignments,
 )
 
@@ -27,30 +25,6 @@ def test_entropy_and_sharpness() -> None:
     assert share == pytest.approx(0.5)
     assert sharpness == pytest.approx((1 + 0.25) / 2)
     assert list(table.rows[2][2:]) == pytest.approx([np.log(4), 1, 0.25])
-
-
-def test_coverage_leaves_the_end_of_the_sentence_out() -> None:
-    twice = np.array([[0.0, 1.0, 0.0], [0.05, 0.95, 0.0], [0.0, 0.9, 0.1]])
-    table = by_coverage([twice, EVEN])
-    counts = {str(row[0]): row[1] for row in table.rows}
-    assert counts == {
-        "0 to 0.1 (ignored)": 1,
-        "0.1 to 0.5": 0,
-        "0.5 to 1.5": 3,
-        "1.5 to 2": 0,
-        "above 2 (too much)": 1,
-    }
-    assert sum(float(row[2]) for row in table.rows) == pytest.approx(100)
-
-
-def test_most_ignored_tokens() -> None:
-    once = np.array([[1.0, 0.0, 0.0]])
-    table = most_ignored([once, once, once[:, ::-1]], [["a", "b"], ["a", "b"], ["a", "c"]])
-    assert table.rows == [
-        ("b", 2, 2, 100.0),
-        ("a", 1, 3, pytest.approx(100 / 3)),
-        ("c", 1, 1, 100.0),
-    ]
 
 
 def test_sure_and_possible_links(tmp_path: Path) -> None:
