@@ -123,7 +123,7 @@ class Translator {
       // Tokens that add no text belong to the next word.
       const next = Math.max(rows.lastIndexOf(index) + 1, first);
       const isOwn = ({ position, token }) => token && position >= first && position < next;
-      const probability = Math.exp(sumOf(token_log_probs.slice(first, next)));
+      const probability = Math.exp(sum(token_log_probs.slice(first, next)));
       const origin = replaced.findLast(isOwn)?.origin ?? "model";
       const before = text.slice(end, start);
       const token = first;
@@ -142,7 +142,7 @@ class Translator {
       }
       return totals;
     });
-    const log_prob = sumOf(token_log_probs);
+    const log_prob = sum(token_log_probs);
     const attention = weights.flat().some(Boolean) ? weights : null; // null: the model has none
     return { ...translation, log_prob, confidence: null, words, attention };
   }

@@ -1,13 +1,8 @@
 // Products of vectors with weights, in WebAssembly: kernel.wat.
 
-let kernel; // what kernel.wat exports
+const bytes = Uint8Array.from(atob(KERNEL), (character) => character.charCodeAt(0));
+const kernel = new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports;
 let heapEnd = 16; // of its memory, as far as weights fill it; a product may use the rest
-
-// Must have ended before the first Graph is made.
-async function startKernel() {
-  const bytes = Uint8Array.from(atob(KERNEL), (character) => character.charCodeAt(0));
-  kernel ??= (await WebAssembly.instantiate(bytes)).instance.exports;
-}
 
 const roundUp = (n, step) => Math.ceil(n / step) * step;
 const part = (values, i, length) => values.subarray(i * length, (i + 1) * length);

@@ -29,9 +29,8 @@ class Lexicon {
     const [ids, probabilities] = [this.ids, this.probabilities].map(
       (table) => OPERATORS.Gather([table, this.rowsOf(src)], {}).data,
     );
-    const columns = Array.from({ length: nSources }, (_, i) => [
-      ...new Set(part(ids, i, nTokens * k)),
-    ]);
+    const idsOf = (_, i) => [...new Set(part(ids, i, nTokens * k))];
+    const columns = Array.from({ length: nSources }, idsOf);
     const n = Math.max(...columns.map(({ length }) => length));
     const padded = columns.flatMap((column) => [...column, ...Array(n - column.length).fill(PAD)]);
     const table = new Float32Array(size(src.dims) * n);

@@ -42,7 +42,6 @@ function broadcast(one, other) {
 function spread(tensor, dims) {
   const { data, dims: own } = tensor;
   if (data.length === size(dims)) return { data, dims };
-  if (data.length === 1) return { data: new data.constructor(size(dims)).fill(data[0]), dims };
   const steps = stepsOf(tensor).map((step, axis) => (own[axis] === 1 ? 0 : step));
   return strided(data, dims, [...Array(dims.length - own.length).fill(0), ...steps]);
 }
@@ -217,17 +216,8 @@ const OPERATORS = {
   Neg: elementwise((x) => -x),
   Not: elementwise((x) => !x),
   Pow: elementwise((x, y) => x ** y),
-  Range: ([
-    {
-      data: [start],
-    },
-    {
-      data: [end],
-    },
-    {
-      data: [step],
-    },
-  ]) => {
+  Range: (inputs) => {
+    const [start, end, step] = inputs.map(({ data }) => data[0]);
     const n = Math.ceil((end - start) / step);
     return { data: Int32Array.from({ length: n }, (_, i) => start + i * step), dims: [n] };
   },
@@ -272,12 +262,8 @@ const OPERATORS = {
     const [dims, steps] = [a.dims, stepsOf(a)].map((list) => perm.map((axis) => list[axis]));
     return strided(a.data, dims, steps);
   },
-  Unsqueeze: ([
-    { data, dims },
-    {
-      data: [axis],
-    },
-  ]) => {
+  Unsqueeze: ([{ data, dims }, axes]) => {
+    const [axis] = axes.data;
     return { data, dims: dims.toSpliced(axis < 0 ? axis + dims.length + 1 : axis, 0, 1) };
   },
   Where: elementwise((isFirst, first, second) => (isFirst ? first : second)),

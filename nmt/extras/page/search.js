@@ -100,13 +100,11 @@ async function search(model, source, options, nBest, prefix = []) {
       node.complete = node.id === EOS;
       node.ends = node.complete || length >= maxLength;
       node.score = node.logProb / penalty(length);
-      if (!node.ends) continue;
       if (node.complete) nComplete++;
-      if (node.score <= minScore && node.complete) continue;
-      finished.push(node);
-      finished.sort((a, b) => b.complete - a.complete || b.score - a.score).splice(nBest);
-      if (finished[nBest - 1]?.complete) minScore = finished[nBest - 1].score;
     }
+    finished.push(...chosen.filter(({ ends }) => ends));
+    finished.sort((a, b) => b.complete - a.complete || b.score - a.score).splice(nBest);
+    if (finished[nBest - 1]?.complete) minScore = finished[nBest - 1].score;
     steps.push(chosen);
     open = chosen.filter(({ ends }) => !ends);
     // With enough complete ones, longer ones hardly improve.

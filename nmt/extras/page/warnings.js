@@ -2,12 +2,11 @@
 // changed items, and lines without words.
 
 const hasLetters = (text) => /\p{L}/u.test(text);
-const sumOf = (numbers) => numbers.reduce((sum, number) => sum + number, 0);
 
 // A language: its tokenizer, and its vocabulary with the counts of the training data.
 class Language {
   constructor(tokenizer, { tokens, counts }) {
-    const total = Math.max(sumOf(counts), 1);
+    const total = Math.max(sum(counts), 1);
     const logProbs = counts.map((count) => Math.log(Math.max(count, 0.5) / total));
     Object.assign(this, { tokenizer, tokens, logProbs });
     this.unknown = logProbs.reduce((one, other) => Math.min(one, other));
@@ -17,7 +16,7 @@ class Language {
   // Of the tokens of a text, as if each were independent of the others.
   logProb(text) {
     const tokens = this.tokenizer.split(text);
-    return sumOf(tokens.map((token) => this.logProbs[this.ids.get(token)] ?? this.unknown));
+    return sum(tokens.map((token) => this.logProbs[this.ids.get(token)] ?? this.unknown));
   }
 
   // Of each token with letters: whether it is in the vocabulary.
@@ -58,7 +57,7 @@ function warningOfSource({ source, text, srcTokens, replaced }, rules, src, tgt)
 function isTargetLanguage(words, rules, src, tgt) {
   if (words.length < rules.MIN_WORDS) return false;
   const gains = words.map((word) => tgt.logProb(word) - src.logProb(word));
-  if (sumOf(gains) <= rules.MIN_MARGIN * words.length) return false;
+  if (sum(gains) <= rules.MIN_MARGIN * words.length) return false;
   const nTarget = words.filter((word, i) => gains[i] > 0 && tgt.known(word).every(Boolean)).length;
   return nTarget >= rules.MIN_TARGET * words.length;
 }

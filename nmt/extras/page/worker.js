@@ -16,17 +16,14 @@ async function respond({ path, body }, port) {
   port.onmessage = () => (request.isCancelled = true); // nobody waits for the answer
   current = request;
   try {
-    port.postMessage({ answer: await answerTo(path, body) });
+    await pause(); // it may be cancelled already
+    if (path === "/load") translators.set(body.run, load(body));
+    const translator = await translators.get(body.run);
+    const answer = path === "/load" || (await translator[path.slice(1)](body));
+    port.postMessage({ answer });
   } catch ({ message }) {
     port.postMessage({ error: message });
   }
-}
-
-async function answerTo(path, body) {
-  await pause(); // it may be cancelled already
-  if (path === "/load") translators.set(body.run, load(body));
-  const translator = await translators.get(body.run);
-  return path === "/load" || translator[path.slice(1)](body);
 }
 
 // To wait for between the parts of an answer: lets messages come in; ends a cancelled request.
@@ -41,7 +38,6 @@ async function load({ run, model, weights }) {
   current.port.postMessage({ progress: `Loading ${run}…` });
   const files = await Promise.all([model, weights].map(read));
   try {
-    await startKernel();
     const [parts, numbers] = await Promise.all(files.map(unpack));
     return new Translator(JSON.parse(new TextDecoder().decode(parts)), numbers);
   } catch ({ message }) {

@@ -54,7 +54,6 @@ def page(browser: Browser) -> Iterator[Page]:
     for name in ("kernel.js", "operators.js", "lexicon.js", "search.js"):
         page.add_script_tag(path=FOLDER / name)
     page.add_script_tag(content=SCRIPT)
-    page.evaluate("startKernel()")
     assert {*page.evaluate("Object.keys(OPERATORS)")} == OPERATORS
     yield page
     page.close()

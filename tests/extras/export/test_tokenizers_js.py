@@ -83,7 +83,7 @@ def page(browser: Browser) -> Iterator[Page]:
     page = browser.new_page()
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.add_script_tag(content=constants())
-    for name in ("tokenizer.js", "sentences.js", "warnings.js"):
+    for name in ("operators.js", "tokenizer.js", "sentences.js", "warnings.js"):
         page.add_script_tag(path=FOLDER / name)
     yield page
     page.close()
