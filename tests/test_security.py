@@ -226,10 +226,6 @@ def test_links_inside_of_a_run_are_followed(nmt: Run, run: Path) -> None:
     assert nmt("translate", "--run", run.parent / "link", SENTENCE).status == 0
 
 
-def contents(folder: Path) -> dict[Path, tuple[int, int]]:
-    return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in folder.rglob("*")}
-
-
 @pytest.mark.slow
 def test_no_command_runs_code_from_data_nor_does_more_than_it_should(tmp_path: Path) -> None:
     toy.write_table(tmp_path / "pairs.tsv", toy.sentence_pairs())

@@ -75,30 +75,25 @@ def serving(runs: Sequence[ServedRun], **settings: Any) -> Iterator[str]:
 
 @dataclass
 class Gate:
-    """Opens to translate. started: the task of each batch; tasks: of those that are translated."""
+    """Translation waits for the event. started: the task of each batch, in order."""
 
     event: Event
     started: list[Any]
-    tasks: list[Any]
-
-    def open(self) -> None:
-        self.event.set()
 
 
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
-    gate = Gate(Event(), [], [])
+    gate = Gate(Event(), [])
     translate = TranslateTask.__call__
 
     def wait(task: TranslateTask, requests: Any) -> Any:
         gate.started.append(task)
         assert gate.event.wait(WAIT_SECONDS)
-        gate.tasks.append(task)
         return translate(task, requests)
 
     monkeypatch.setattr(TranslateTask, "__call__", wait)
     yield gate
-    gate.open()
+    gate.event.set()
 
 
 def until(condition: Any) -> None:

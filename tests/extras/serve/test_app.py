@@ -307,6 +307,12 @@ def uploaded(name: str, content: str | bytes, status: int, error: str, **fields:
         sent("multipart/form-data; boundary=x", b"--x\r\n\r\nq", 400, "The Content-Disposition"),
         sent("multipart/form-data; boundary=x", b"", 422, "q: Field required"),
         ("/translate_file", {"data": {"source": "en"}}, 422, "file: Field required"),
+        (
+            "/translate_file",
+            {"files": [("file", ("a.txt", DOG)), ("file", ("b.txt", KING))]},
+            422,
+            "file: Input should be a valid bytes",
+        ),
         uploaded("a.xyz", b"a", 422, "a.xyz: unknown format; these are known: .txt, "),
         uploaded("a.txt", b"a\xff", 422, "a.txt, line 1: not UTF-8"),
         uploaded("a.txt", b"x" * 201, 413, TOO_LONG),
@@ -422,4 +428,4 @@ def test_a_request_whose_client_is_gone_leaves_the_queue(
         until(lambda: answer() == (503, "1"))
         waiting.close()
         until(lambda: answer() == (504, None))
-        gate.open()
+        gate.event.set()

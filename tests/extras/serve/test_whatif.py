@@ -12,7 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from nmt.decoding.forced import score_pairs
-from nmt.extras.serve.answers import MIN_PROBABILITY, ServedRun, find_alternatives, group_words
+from nmt.extras.serve.answers import MIN_PROBABILITY, ServedRun, group_words
 from nmt.extras.serve.schemas import AlternativesAnswer, TreeAnswer, WithoutAnswer
 from nmt.extras.serve.whatif import beam_tree
 from tests.conftest import in_one_process
@@ -103,7 +103,7 @@ def test_a_translation_that_is_cut_ends_in_the_tree() -> None:
     assert all(node["rank"] is not None and node["text"] != "<eos>" for node in ends)
 
 
-def test_the_alternatives_for_a_word(client: TestClient) -> None:
+def test_the_alternatives_for_a_word(client: TestClient, served: list[ServedRun]) -> None:
     details = translation_of(client)
     word = details["words"][2]
     fields = {"q": DOG, "tokens": details["tokens"][: word["token"]], "alternatives": 4}
@@ -116,6 +116,13 @@ def test_the_alternatives_for_a_word(client: TestClient) -> None:
     assert [text.split()[:3] for text in texts] == [[*start, word] for word in words]
     assert len({*texts}) == len(texts)
     assert [alternative["warnings"] for alternative in answer["alternatives"]] == [[]] * len(texts)
+    pairs = [(DOG, text) for text in texts]
+    scored = score_pairs(served[0].texts.sentence_translator, pairs)
+    expected = [exp(each.token_log_probs[word["token"]]) for each in scored]
+    probabilities = [alternative["probability"] for alternative in answer["alternatives"]]
+    assert probabilities == pytest.approx(expected, abs=1e-4)
+    assert probabilities == sorted(probabilities, reverse=True)
+    assert all(probability >= MIN_PROBABILITY for probability in probabilities[1:])
     # a token of the details that is several ones for the model, such as a number
     one = client.post("/alternatives", json={**fields, "tokens": [" ".join(start)]}).json()
     assert one == answer
@@ -131,25 +138,3 @@ def test_words_of_scripts_without_spaces_are_tokens() -> None:
         ["Na,", "so", "was!"],
         [0, 0, 1, 2, 2],
     )
-
-
-def test_each_alternative_starts_with_the_given_tokens_and_its_own() -> None:
-    """And its probability is that of forced decoding."""
-    run, n_scored = tiny_run(), 0
-    tokenizer = run.texts.sentence_translator.tgt_tokenizer
-    for text, prefix in [("abab", ["a"]), ("b", []), ("ab ab", [])]:
-        alternatives = [*find_alternatives(run, text, prefix, 3)]
-        probabilities = [each["probability"] for each in alternatives]
-        assert probabilities == sorted(probabilities, reverse=True)
-        assert all(probability >= MIN_PROBABILITY for probability in probabilities[1:])
-        nexts = {each["translation"]["tokens"][len(prefix)] for each in alternatives}
-        assert len(nexts) == len(alternatives)
-        for each in alternatives:
-            tokens = each["translation"]["tokens"][: len(prefix) + 1]
-            assert tokens[: len(prefix)] == (*prefix,)
-            (scored,) = score_pairs(run.texts.sentence_translator, [(text, tokenizer.join(tokens))])
-            if scored.tokens == tokens:  # a space at the end is not part of the text
-                expected = exp(scored.token_log_probs[len(prefix)])
-                assert each["probability"] == pytest.approx(expected, abs=1e-4)
-                n_scored += 1
-    assert n_scored
