@@ -48,7 +48,11 @@ def to_program(graph: bytes, store: Store, unused: Collection[str] = ()) -> dict
 
     outputs = [each.name for each in model.graph.output if each.name not in unused]
     for node in _needed(model.graph.node, outputs):
-        attributes = {item.name: helper.get_attribute_value(item) for item in node.attribute}
+        attributes = {
+            item.name: helper.get_attribute_value(item)
+            for item in node.attribute
+            if item.type != onnx.AttributeProto.STRING  # the runtime reads none
+        }
         operator, inputs = _simplified(node, attributes, constants)
         if operator not in OPERATORS:
             raise ConfigError(f"{operator}: a page cannot compute this operator of the model")
@@ -90,6 +94,4 @@ def _simplified(
         if not attributes.get("transB"):
             name = f"{inputs[1]} (transposed)"
             constants[name], inputs[1] = constants[inputs[1]].T, name
-    for key, value in attributes.items():
-        attributes[key] = value.decode() if isinstance(value, bytes) else value
     return operator, inputs

@@ -97,12 +97,18 @@ def _word_rules(tokenizer: WordTokenizer) -> Any:
 
 def sentence_rules(language: str) -> dict[str, Any]:
     """Of `findSentences`."""
-    methods = {"feed": LINE_FEED.finditer, "end": END.finditer, "number": LIST_NUMBER.finditer}
-    methods |= {"wide": WIDE_END.finditer, "tight": TIGHT_END.finditer}
-    others = {"title": to_javascript(TITLE.fullmatch), "begins": to_javascript(BEGINS.match)}
+    methods = {
+        "feed": LINE_FEED.finditer,
+        "end": END.finditer,
+        "number": LIST_NUMBER.finditer,
+        "wide": WIDE_END.finditer,
+        "tight": TIGHT_END.finditer,
+        "title": TITLE.fullmatch,
+        "begins": BEGINS.match,
+    }
+    rules = {name: to_javascript(method) for name, method in methods.items()}
     digits = "".join(filter(str.isdecimal, map(chr, range(0x20000))))  # of many scripts
-    others |= {name: to_javascript(method) for name, method in methods.items()}
-    return {"ordinals": has_ordinals(language), "digits": digits, **others}
+    return {"ordinals": has_ordinals(language), "digits": digits, **rules}
 
 
 def warning_rules() -> dict[str, Any]:

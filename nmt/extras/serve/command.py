@@ -128,9 +128,8 @@ def command(
             f"set NMT_TOKEN, for example to {secrets.token_urlsafe(24)}"
         )
     with open_socket(host, port) as listener:
-        paths: Sequence[Path | None] = folders or [None]
         overrides = decoding_overrides(set_, beam)
-        runs = load_runs(paths, device=device, overrides=overrides)
+        runs = load_runs(folders or [None], device=device, overrides=overrides)
         address = f"{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
         names = ", ".join(f"{run.info.name} ({run.info.source}-{run.info.target})" for run in runs)
         app = create_app(
