@@ -89,12 +89,11 @@ class Translator {
     const sentences = [];
     for (const [start, end] of prefix.length ? [[0]] : findSentences(line, this.rules.sentences)) {
       if (line) await pause();
-      const { source, srcTokens, srcCut } = this.read(line.slice(start, end));
+      const { source, srcTokens } = this.read(line.slice(start, end));
       const best = await this.findBest(source, n, prefix);
       sentences.push({
         source,
         src_words: this.groupWords(source, srcTokens, this.src.tokenizer)[0],
-        src_cut: srcCut,
         warnings: best.slice(0, 1).flatMap((each) => this.warningsOf(each)),
         translations: best.map((each) => this.describe(each)),
       });
@@ -142,9 +141,8 @@ class Translator {
       }
       return totals;
     });
-    const log_prob = sum(token_log_probs);
     const attention = weights.flat().some(Boolean) ? weights : null; // null: the model has none
-    return { ...translation, log_prob, confidence: null, words, attention };
+    return { ...translation, confidence: null, words, attention };
   }
 
   // The words of a text, and for each token the index of its word; -1 if it adds no text. Words
@@ -219,7 +217,6 @@ class Translator {
       parent: placeIn(kept, node.parent),
       rank: placeIn(best, node),
       probability: Math.exp(node.own),
-      log_prob: node.logProb,
       ends: node.complete || best.includes(node),
     }));
     return { nodes };
