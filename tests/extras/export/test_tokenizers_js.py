@@ -1,4 +1,4 @@
-"""The tokenizers, sentences and warnings of an exported page in headless Chromium: those of nmt."""
+"""What an exported page finds in texts, in headless Chromium: what nmt finds."""
 
 import random
 from collections.abc import Iterator
@@ -18,12 +18,15 @@ from nmt.extras.export.web_page import constants
 from nmt.extras.page.files import FOLDER
 from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, load_tokenizer, model_path
 from nmt.text.vocabulary import Vocabulary
+from nmt.texts.differences import differences
+from nmt.texts.patterns import PATTERNS
 from nmt.texts.sentences import split_sentences
 from nmt.texts.warnings import DESCRIPTIONS, ITEMS_CHANGED, SENTENCES_LOST, WORDLESS, WarningChecker
 from tests import toy
 from tests.conftest import BLANK
 from tests.extras.analysis.test_html import needs_chromium
 from tests.extras.export.test_runtime import ask
+from tests.texts.test_differences import CHANGED, KEPT
 from tests.texts.test_sentences import CASES
 from tests.texts.test_warnings import ENGLISH, GERMAN
 
@@ -83,7 +86,7 @@ def page(browser: Browser) -> Iterator[Page]:
     page = browser.new_page()
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.add_script_tag(content=constants())
-    for name in ("operators.js", "tokenizer.js", "sentences.js", "warnings.js"):
+    for name in ("operators.js", "tokenizer.js", "sentences.js", "warnings.js", "items.js"):
         page.add_script_tag(path=FOLDER / name)
     yield page
     page.close()
@@ -249,3 +252,38 @@ def test_warnings_are_those_of_nmt(page: Page, models: Path, kind: str) -> None:
     differ = [one for one in zip(translations, expected, found, strict=True) if one[1] != one[2]]
     assert differ[:3] == []
     assert len({text for texts in expected for text in texts}) == 8
+
+
+ITEMS = [
+    ("Give {name} 12 apples.", "Gib {name} zwölf Äpfel."),
+    ("Give {name} 13 apples.", "Gib {nom} dreizehn Äpfel."),
+    ("On 12/05/2020 at 2:30 p.m.", "Am 5. Dezember 2020 um 14:30"),
+    ("On 12/05/2020 at 4:00.", "Am 12. 5. um 4."),
+    ("It costs $1,250.50, 😀!", "Es kostet 1.250,50 $!"),
+    ("It costs $1,250.50, 😀!", "Es kostet 1.250,50 $, 😀!"),
+    ("See www.example.org or <b>a/list.txt</b>.", "Siehe www.example.org oder <b>a/list.txt</b>."),
+    ("%s of %1$d, %d %", "%s von %1$d %"),
+    ("Sna_p to the grid", "Am Git_ter ausrichten"),
+    ("set max_size to 7", "setze maxsize auf 7"),
+    ("He has 100,000 books.", "彼は本を10万冊持っている。"),
+    ("He has 13 books.", "彼は本を10万冊持っている。"),
+    ("Page ١٣ of 40", "Seite 13 von 40"),
+    ("%1$s of %2$s 13", "%2$s von %1$s 13"),
+    ("H₂O and ½ of ５０", "H2O und 0,5 von 50"),
+    ("{% if x %}yes{% endif %}", "{% if x %}ja"),
+]
+
+
+def test_missing_items_are_those_of_nmt(page: Page) -> None:
+    rules = {
+        "items": [
+            exported.to_javascript(row.pattern.finditer) for row in PATTERNS if row.is_compared
+        ],
+        "sentences": exported.sentence_rules("en"),
+    }
+    pairs = [*ITEMS, *KEPT, *CHANGED]
+    code = "(pairs, rules) => pairs.map((pair) => lacksItems(...pair, rules))"
+    found = ask(page, code, pairs, rules)
+    expected = [any(each.problem == "missing" for each in differences(*pair)) for pair in pairs]
+    assert [*zip(pairs, found, strict=True)] == [*zip(pairs, expected, strict=True)]
+    assert {*found} == {True, False}

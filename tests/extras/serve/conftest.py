@@ -46,7 +46,7 @@ def client_of(runs: Sequence[ServedRun], *, token: str | None = None, **limits: 
 
 @pytest.fixture
 def client(served: list[ServedRun]) -> Iterator[TestClient]:
-    with client_of(served, characters=200) as client:
+    with client_of(served) as client:
         yield client
 
 

@@ -25,7 +25,7 @@ NO_TOKEN = (
 )
 ONE_LINE = "prefix: only for a single line of text, without a glossary"
 NOT_JSON = "the body must be a JSON object, sent as application/json"
-TOO_LONG = "201 characters; a request has at most 200; split it"
+TOO_LONG = "20,001 characters; a request has at most 20,000; split it"
 
 
 def connection_to(address: str) -> http.client.HTTPConnection:
@@ -218,8 +218,8 @@ def uploaded(name: str, content: str | bytes, status: int, error: str, **fields:
         posted(
             "/translate",
             413,
-            "222 characters; a request has at most 200; split it",
-            q=[DOG, "x" * 200],
+            "20,022 characters; a request has at most 20,000; split it",
+            q=[DOG, "x" * 20_000],
         ),
         posted("/translate", 413, "129 lines; a request has at most 128; split it", q="\n" * 128),
         posted("/alternatives", 422, f"token 'zebra' {NO_TOKEN}", q=DOG, tokens=["zebra"]),
@@ -268,8 +268,8 @@ def uploaded(name: str, content: str | bytes, status: int, error: str, **fields:
         posted(
             "/tree", 422, "there is no beam: the text is empty, or the run draws samples", q=" "
         ),
-        posted("/tree", 413, TOO_LONG, q="x" * 201),
-        posted("/detect", 413, TOO_LONG, q="x" * 201),
+        posted("/tree", 413, TOO_LONG, q="x" * 20_001),
+        posted("/detect", 413, TOO_LONG, q="x" * 20_001),
         sent("application/json", b'{"q":', 400, "the body is not JSON: Expecting value"),
         sent("application/json", b"\xff", 400, "There was an error parsing the body"),
         sent("application/json", b"[" * 9000, 400, "There was an error parsing the body"),
@@ -292,7 +292,7 @@ def uploaded(name: str, content: str | bytes, status: int, error: str, **fields:
             "application/json",
             b" " * 2_000_000,
             413,
-            "the request is larger than 133,472 bytes; split it",
+            "the request is larger than 371,072 bytes; split it",
         ),
         sent(FORM, b"x=a&q=b", 422, "x: Extra inputs are not permitted"),
         sent(FORM, b"target=de", 422, "q: Field required"),
@@ -315,7 +315,7 @@ def uploaded(name: str, content: str | bytes, status: int, error: str, **fields:
         ),
         uploaded("a.xyz", b"a", 422, "a.xyz: unknown format; these are known: .txt, "),
         uploaded("a.txt", b"a\xff", 422, "a.txt, line 1: not UTF-8"),
-        uploaded("a.txt", b"x" * 201, 413, TOO_LONG),
+        uploaded("a.txt", b"x" * 20_001, 413, TOO_LONG),
         uploaded("a.txt", DOG, 422, "source, target: no run translates auto-fr", target="fr"),
         uploaded("a.txt", DOG, 422, "glossary: Value error, Expecting property name", glossary="{"),
         uploaded("a.txt", DOG, 422, DEEP, glossary="[" * 50_000),

@@ -6,7 +6,6 @@ import asyncio
 import base64
 import json
 import re
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import quote
@@ -25,12 +24,6 @@ from nmt.extras.serve.guard import form_fields
 from nmt.extras.serve.schemas import TranslateAnswer
 from nmt.texts.translator import TextTranslator
 from tests.extras.serve.conftest import DOG, KING, TOKEN, Gate, client_of, error_of, until
-
-
-@pytest.fixture
-def client(served: list[ServedRun]) -> Iterator[TestClient]:
-    with client_of(served) as client:
-        yield client
 
 
 def upload(client: TestClient, name: str, content: str | bytes, **fields: str) -> Any:

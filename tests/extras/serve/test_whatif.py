@@ -4,7 +4,6 @@ tree of the beam.
 
 from collections import Counter
 from math import exp
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from nmt.decoding.forced import score_pairs
 from nmt.extras.serve.answers import MIN_PROBABILITY, ServedRun, group_words
 from nmt.extras.serve.schemas import AlternativesAnswer, TreeAnswer, WithoutAnswer
 from nmt.extras.serve.whatif import beam_tree
-from tests.conftest import in_one_process
 from tests.decoding.test_translator import make_translator
 from tests.extras.serve.conftest import DOG, tiny_run
 
@@ -31,20 +29,6 @@ def losses_of(client: TestClient, text: str, tokens: list[str]) -> list[list[flo
     assert WithoutAnswer.model_validate(answer).run == "run"
     losses: list[list[float]] = answer["losses"]
     return losses
-
-
-def test_they_need_no_torch(folder: Path) -> None:
-    answers = """
-import sys
-sys.modules["torch"] = None
-from pathlib import Path
-from nmt.extras.serve import answers, app, command, whatif
-(run,) = command.load_runs([Path("run")], device="auto", overrides=())
-assert whatif.beam_tree(run, "The dog sees the tree.")
-assert [*answers.find_alternatives(run, "The dog sees the tree.", ["Der"], 2)]
-assert whatif.losses_without(run, "The dog sees the tree.", ["Der"])
-"""
-    assert in_one_process([], folder, answers) == []
 
 
 @pytest.mark.parametrize("fields", [{}, {"prefix": "Der König"}])  # also of what a user changed
