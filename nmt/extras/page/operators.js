@@ -111,15 +111,14 @@ function layer(nStates, advance) {
 }
 
 // As in ONNX: (inputs, attributes) -> output, or outputs; and `Linear`, for constant weights. They
-// do what nmt/model/graphs.py needs: Squeeze, Unsqueeze and reductions of one axis; LogSoftmax,
-// Softmax, LayerNormalization and ScatterElements (which adds) along the last axis; Slice with
-// steps of 1. program.py reads the names in this table.
+// do what nmt/model/graphs.py needs: Cast to bool of bools; Range from 0; Squeeze, Unsqueeze and
+// reductions of one axis; LogSoftmax, Softmax, LayerNormalization and ScatterElements (which adds)
+// along the last axis; Slice and Range with steps of 1. program.py reads the names in this table.
 const OPERATORS = {
   Abs: elementwise(Math.abs),
   Add: elementwise((x, y) => x + y),
   And: elementwise((x, y) => x && y),
   Cast: ([{ data, dims }], { to }) => {
-    if (to === 9) return { data: data.map(Boolean), dims };
     return { data: (to === 1 ? Float32Array : Int32Array).from(data), dims };
   },
   Concat: (all, { axis }) => {
@@ -216,10 +215,9 @@ const OPERATORS = {
   Neg: elementwise((x) => -x),
   Not: elementwise((x) => !x),
   Pow: elementwise((x, y) => x ** y),
-  Range: (inputs) => {
-    const [start, end, step] = inputs.map(({ data }) => data[0]);
-    const n = Math.ceil((end - start) / step);
-    return { data: Int32Array.from({ length: n }, (_, i) => start + i * step), dims: [n] };
+  Range: ([, end]) => {
+    const [n] = end.data;
+    return { data: Int32Array.from(Array(n).keys()), dims: [n] };
   },
   ReduceMax: reduction((values) => values.reduce((x, y) => (x > y ? x : y))),
   ReduceMean: reduction((values) => sum(values) / values.length),

@@ -47,7 +47,6 @@ async function start() {
     history.replaceState(null, "", `#${linked}`);
   }
   runs = await request("/runs");
-  problem.textContent = "";
   const pairs = [...new Set(runs.map((run) => `${run.source} ${run.target}`))];
   const names = (pair) => pair.split(" ").map(languageName).join(" → ");
   direction.replaceChildren(...pairs.map((pair) => make("option", { value: pair }, names(pair))));

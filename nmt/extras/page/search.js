@@ -88,7 +88,6 @@ async function search(model, source, options, nBest, prefix = []) {
     const candidates = open.flatMap((parent, row) => {
       const best = step.words(row, options.beam, banned);
       if (length <= prefix.length) best.splice(0, Infinity, prefix[length - 1]);
-      if (!best.length) best.push(EOS); // where all is banned
       return best.map((id) => {
         const own = step.logProb(row, id);
         return { id, own, logProb: parent.logProb + own, parent, row };

@@ -1,12 +1,10 @@
-// The sentences of a text, as nmt/texts/sentences.py without sentencex.
+// The sentences of a line, as nmt/texts/sentences.py without sentencex.
 
 // The first character of each sentence, and the one after its last. data: sentence_rules of
 // tokenizers.py.
 function findSentences(text, data) {
   const rules = readRules(data);
-  const isEnd = ({ 0: feed, 1: blankLine, 2: tab, index }) =>
-    blankLine || tab || !/^\p{Lowercase}/u.test(text.slice(index + feed.length));
-  const feeds = [...text.matchAll(rules.feed)].filter(isEnd);
+  const feeds = [...text.matchAll(rules.feed)]; // tabs
   const starts = [0, ...feeds.map((match) => match.index + match[0].length)];
   return starts.flatMap((start, i) => {
     const line = text.slice(start, feeds[i]?.index);

@@ -170,8 +170,9 @@ def test_sentences_are_those_without_the_library(
         "sentencex.get_sentence_boundaries",
         lambda _, text: [{"start_index": start} for start in range(len(text) + 1)],
     )
-    texts = [case.replace("|", space) for _, case in CASES for space in (" ", "", "\n", "\t")]
+    texts = [case.replace("|", space) for _, case in CASES for space in (" ", "", "\t")]
     texts += ["1. Milk 2. Bread", "١. a ٢. b", "२. a ३. b", "", *fuzzed(N_LINES // 2, seed=4)]
+    texts = [text.replace("\n", " ") for text in texts]  # the page splits lines before
     for language in ("en", "de"):
         expected = [
             [text[start:end] for start, end in split_sentences(text, language)] for text in texts
