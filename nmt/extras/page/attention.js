@@ -19,13 +19,13 @@ function addAttention(figure, weights, hint = "") {
     if (!place) return;
     const [side, index] = place;
     const weightOf = (other) => (side ? weights[index][other] : weights[other][index]);
-    const others = lines[1 - side].map((word, other) => ({ word, percent: weightOf(other) }));
-    for (const { word, percent } of others.filter(({ percent }) => percent)) {
+    const all = lines[1 - side].map((word, other) => ({ word, percent: weightOf(other) }));
+    const others = all.filter(({ percent }) => percent).sort((a, b) => b.percent - a.percent);
+    for (const { word, percent } of others) {
       word.className = percent < 5 ? "" : `w${Math.round(percent / 10)}`;
       word.dataset.percent = percent;
     }
-    const highest = others.filter(({ percent }) => percent).sort((a, b) => b.percent - a.percent);
-    const listed = highest.slice(0, MAX_WORDS_LISTED);
+    const listed = others.slice(0, MAX_WORDS_LISTED);
     const list = listed.map(({ word, percent }) => `“${word.textContent}” ${percent} %`);
     const chosen = lines[side][index];
     chosen.className = "chosen";

@@ -1,7 +1,7 @@
 // Products of vectors with weights, in WebAssembly: kernel.wat.
 
-const bytes = Uint8Array.from(atob(KERNEL), (character) => character.charCodeAt(0));
-const kernel = new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports;
+const compiled = Uint8Array.from(atob(KERNEL), (character) => character.charCodeAt(0));
+const kernel = new WebAssembly.Instance(new WebAssembly.Module(compiled)).exports;
 let heapEnd = 16; // of its memory, as far as weights fill it; a product may use the rest
 
 const roundUp = (n, step) => Math.ceil(n / step) * step;
