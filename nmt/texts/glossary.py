@@ -42,7 +42,7 @@ class Glossary:
         for place, forms, written in entries:
             target = normalize(written)
             for number, form in enumerate(forms.split("|")):
-                source = " ".join(_words(form))
+                source = " ".join(map(normalize, WORD.findall(form)))
                 if not source or not target:
                     raise DataError(f"{place}: a side of the term is empty")
                 # "IT" is not "it".
@@ -83,7 +83,8 @@ class Glossary:
 
     def terms_in(self, text: str) -> list[Term]:
         """The terms of a source, in their order; the longest that begins with a word."""
-        spans, words = [match.span() for match in WORD.finditer(text)], _words(text)
+        spans = [match.span() for match in WORD.finditer(text)]
+        words = [normalize(text[slice(*span)]) for span in spans]
         found, first = list[Term](), 0
         while first < len(words):
             for after in range(min(first + self._longest, len(words)), first, -1):
@@ -142,7 +143,3 @@ def present(
         (*match.span(), longest_first[(match.lastindex or 1) - 1])
         for match in pattern.finditer(text)
     ]
-
-
-def _words(text: str) -> list[str]:
-    return [*map(normalize, WORD.findall(text))]

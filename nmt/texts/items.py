@@ -14,7 +14,7 @@ import numpy as np
 from nmt.decoding.translator import Translator
 from nmt.model.lexicon import LAST_KEY
 from nmt.text.tokenizers import NO_SPACES, has_letters
-from nmt.texts.marked import Edge, Kind, Mark, Marked, Sign, in_order
+from nmt.texts.marked import Kind, Mark, Marked, Sign, in_order
 from nmt.texts.patterns import CURRENCY, EMOJI, NUMBER, PATTERNS, SIGN
 from nmt.texts.word_weights import Range
 
@@ -120,20 +120,17 @@ def signs(
     for sign in sorted(found, key=lambda sign: (sign.position, -sign.covered)):
         if not whole or sign.position >= whole[-1].end:
             whole.append(sign)
-    last_end = 0
-    following = [*(sign.position for sign in whole), len(text)][1:]
-    for index, end in enumerate(following):
-        whole[index] = _with_neighbors(text, whole[index], last_end, end)
-        last_end = whole[index].end
-    joined = whole[:1]
-    for before, sign in pairwise(whole):
+    joined = [Sign(0, "", "empty")]  # before the first one
+    for each, following in pairwise([*whole, Sign(len(text), "", "empty")]):
+        before = joined[-1]
+        sign = _with_neighbors(text, each, before.end, following.position)
         are_items = {before.kind, sign.kind} <= {"item", "number"} and not before.parts + sign.parts
         if are_items and _JOINT.fullmatch(text, before.end, sign.position):
-            kind = sign.kind if joined[-1].kind == "number" else joined[-1].kind
-            joined[-1] = _sign(text, joined[-1].position, sign.end, kind)
+            kind = sign.kind if before.kind == "number" else before.kind
+            joined[-1] = _sign(text, before.position, sign.end, kind)
         else:
             joined.append(sign)
-    return _with_kinds_of_tags(text, joined)
+    return _with_kinds_of_tags(text, joined[1:])
 
 
 def _sign(text: str, start: int, end: int, kind: Kind) -> Sign:
@@ -257,16 +254,15 @@ def _formulas(marked: Marked) -> Iterator[Sign]:
 
 def _outside(marks: Sequence[Mark], found: Sequence[Sign]) -> Iterator[Mark]:
     """The marks of a text, none inside of what was found, without those that are parts of it."""
-    starts = [sign.position for sign in found]
+    around = {place: sign for sign in found for place in range(sign.position + 1, sign.end)}
     inner = {part for sign in found for part in sign.parts}
     last = 0
     for mark in marks:
         if mark in inner:
             continue
         place = mark.position
-        for sign in found[max(bisect_left(starts, place) - 1, 0) :][:1]:
-            if sign.position < place < sign.end:
-                place = sign.end if mark.kind == "close" else sign.position
+        if sign := around.get(place):
+            place = sign.end if mark.kind == "close" else sign.position
         last = max(place, last)
         yield replace(mark, position=last)
 
@@ -314,7 +310,7 @@ def without_edges(marked: Marked, *, ordinals: bool) -> Marked:
     label = _LABEL.fullmatch(marked.text) if len(marked.text) <= MAX_LABEL else None
     if label and all(mark.end <= label.end(1) for mark in marked.marks):
         colon = marked.text[label.end(1) :]
-        marked = Marked(label[1], (*marked.marks, Edge(len(label[1]), colon, "empty")))
+        marked = Marked(label[1], (*marked.marks, Sign(len(label[1]), colon, "edge")))
     found = _LIST_MARK.match(marked.text)
     size = 0 if found is None or (ordinals and found[1]) else found.end()
     if dots := _DOTS.match(marked.text, size):
@@ -323,7 +319,7 @@ def without_edges(marked: Marked, *, ordinals: bool) -> Marked:
     if not size or any(mark.position or mark.kind != "open" or not dots for mark in inside):
         return marked
     rest = (replace(mark, position=max(mark.position - size, 0)) for mark in marked.marks)
-    return Marked(marked.text[size:], (Edge(0, marked.text[:size], "empty"), *rest))
+    return Marked(marked.text[size:], (Sign(0, marked.text[:size], "edge"), *rest))
 
 
 def with_items(marked: Marked, found: Iterable[Range], kind: Kind) -> Marked:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Literal
 
-Kind = Literal["open", "close", "empty", "break", "note", "item", "number"]
+Kind = Literal["open", "close", "empty", "break", "note", "edge", "item", "number"]
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,9 @@ class Mark:
         written: as it stands in the file, such as `<b>` or `**`.
         kind: `open` and `close` enclose a part of the text, and are nested; `empty` stands between
             two words, such as a remark; so does a `break`, which ends a line, such as `<br/>`; a
-            `note` belongs to the word before it, such as `<sup>1</sup>`; `item` takes the place of
-            a word, such as `<x id="1"/>` or code; so does a `number` of a plain line.
+            `note` belongs to the word before it, such as `<sup>1</sup>`; an `edge` stays at the
+            start or at the end of its sentence, such as "1. "; `item` takes the place of a word,
+            such as `<x id="1"/>` or code; so does a `number` of a plain line.
         covered: how many characters of the text it takes the place of.
         parts: of an item that has markup in it: its marks, and its text as signs.
     """
@@ -51,10 +52,6 @@ class Mark:
 
 class Sign(Mark):
     """A mark that is a part of the text, such as a tag in a plain line, or an emoji."""
-
-
-class Edge(Sign):
-    """A sign that stays at the start or at the end of its sentence: "1. ", "- ", "..."."""
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,6 @@ def join(
     columns = [*accumulate((len(each.src_tokens) for each in translations), initial=0)]
     # Where the attention of each begins in that of the text.
     corners = [*zip(translations, accumulate(heights, initial=0), columns, strict=False)]
-    is_read = any(each.model_input is not None for each in translations)
     whole = Translation(
         source=source,
         text=marked.written,
@@ -129,7 +128,7 @@ def join(
             for each in translation.replaced
         ),
         model_input=" ".join(each.model_input or each.source for each in translations)
-        if is_read
+        if any(each.model_input is not None for each in translations)
         else None,
         warnings=tuple(dict.fromkeys(w for each in translations for w in each.warnings)),
         facts=_facts(translations),

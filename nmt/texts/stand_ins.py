@@ -8,7 +8,7 @@ attention tells where the item belongs.
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from operator import itemgetter
@@ -17,7 +17,7 @@ import numpy as np
 
 from nmt.decoding.translator import Translator
 from nmt.text.tokenizers import NO_SPACES, Tokenizer
-from nmt.text.vocabulary import SPECIALS, UNK
+from nmt.text.vocabulary import UNK
 from nmt.texts.items import KindOf
 from nmt.texts.marked import Mark, Marked, Sign
 from nmt.texts.patterns import NEXT_VALUE
@@ -27,12 +27,12 @@ from nmt.texts.word_weights import WORD, Range, WordWeights
 MIN_COPIED, MIN_TRANSLATED, MIN_NUMBER = 0.8, 0.95, 0.2
 MIN_LETTERS, MIN_DIGITS = 3, 2
 MAX_STAND_INS = 30
-# What may not stand before a stand-in, and what may follow: of numbers, of scripts that may write
-# words without spaces, and of others.
-_SIGN, _LETTER = rf"[^\W{NO_SPACES}]", rf"[^\W\d_{NO_SPACES}]"
+# What may not stand beside a stand-in, and the letters of an ending: of numbers, of scripts that
+# may write words without spaces, and of others.
 _NUMBER, _SPACELESS, _SPACED = (
-    (re.compile(sign), re.compile(rf"{letter}{{0,2}}(?!{sign})"))
-    for sign, letter in ((r"\d", r"\d"), (r"(?!)", r"(?!)"), (_SIGN, _LETTER))
+    (r"\d", r"\d"),
+    (r"[^\s\S]", r"[^\s\S]"),
+    (rf"[^\W{NO_SPACES}]", rf"[^\W\d_{NO_SPACES}]"),
 )
 MIN_WEIGHT = 0.5  # of the attention of a word that translates a stand-in
 
@@ -46,15 +46,11 @@ class StandIn:
 
     def places(self, text: str) -> list[Range]:
         """Where the translation stands in a text, also with an ending of at most two letters."""
-        before, after = _NUMBER if self.target.isdecimal() else _SPACED
+        sign, letter = _NUMBER if self.target.isdecimal() else _SPACED
         if not self.target.isascii() and self.target.lower() == self.target.upper():
-            before, after = _SPACELESS
-        found = []
-        for start in (match.start() for match in re.finditer(re.escape(self.target), text)):
-            ending = after.match(text, start + len(self.target))
-            if ending and not before.match(text, max(start - 1, 0), start):
-                found.append((start, ending.end()))
-        return found
+            sign, letter = _SPACELESS
+        pattern = rf"(?<!{sign}){re.escape(self.target)}{letter}{{0,2}}(?!{sign})"
+        return [match.span() for match in re.finditer(pattern, text)]
 
     def is_kept(self, text: str) -> bool:
         """Whether a translation has it once, and without an ending."""
@@ -68,7 +64,7 @@ def choose(
     *,
     numbers: bool,
     kind_of: KindOf | None,
-) -> list[StandIn]:
+) -> Iterator[StandIn]:
     """A word for each item; no word of the text begins with it. Other attempts choose other words.
     At first, what the text has once is in its own place if it is a number, or always copied.
 
@@ -87,7 +83,6 @@ def choose(
         ]
         for group in known
     )
-    chosen: list[StandIn] = []
     for item in items:
         is_number = numbers and item.kind == "number"
         free = (digits if is_number else names) or names or digits
@@ -102,12 +97,11 @@ def choose(
             )
         )
         if is_copied and attempt == 0 and counts[item.written] == 1:
-            chosen.append(StandIn(item.written, item.written))
+            yield StandIn(item.written, item.written)
         elif free:
-            chosen.append(free.pop(attempt % len(free)))
+            yield free.pop(attempt % len(free))
         else:
-            chosen.append(next(further))
-    return chosen
+            yield next(further)
 
 
 def marks_of(
@@ -192,8 +186,7 @@ def _lexicon(translator: Translator) -> list[tuple[float, float, int]]:
     """
     source, target = translator.vocabularies
     own_ids = np.array(target.ids([*source]))
-    own_ids[own_ids == UNK] = -1
-    own_ids[: len(SPECIALS)] = -1
+    own_ids[own_ids == UNK] = -1  # special tokens, too
     lexicon = translator.model.lexicon
     if lexicon is None:
         return [(float(index >= 0), 0.0, 0) for index in own_ids.tolist()]

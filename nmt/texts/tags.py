@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 import numpy as np
 
@@ -196,15 +197,14 @@ class _Finder:
                 low -= 1
             while high in read_most:
                 high += 1
-        for word in range(first, after):
-            if not (source[word] and low > 0 and target[low - 1]):
-                break
-            low -= 1
-        for word in range(after - 1, first - 1, -1):
-            if not (source[word] and high < len(target) and target[high]):
-                break
-            high += 1
+        low -= _n_signs(source[first:after], target[:low][::-1])
+        high += _n_signs(source[first:after][::-1], target[high:])
         return self.target.spans[low][0], self.target.spans[high - 1][1]
+
+
+def _n_signs(*texts: Sequence[bool]) -> int:
+    """How many signs begin both texts."""
+    return sum(1 for _ in takewhile(all, zip(*texts, strict=False)))
 
 
 def _words_in(words: Words, place: Range) -> list[Range]:

@@ -55,8 +55,8 @@ def translate_with_terms(
     for weight in WEIGHTS:
         todo = [i for i, sentence in sentences.items() if sentence.n_lacking(results[i][0])]
         wanted = {sentences[i].ids: [*sentences[i].short.values()] for i in todo}
-        model = translator.model.with_terms(wanted, weight)
-        if not todo or model is None:
+        model = translator.model.with_terms(wanted, weight) if wanted else None
+        if model is None:
             break
         biased = copy(translator)
         biased.model = model

@@ -16,7 +16,7 @@ The way of a text:
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -42,7 +42,7 @@ from nmt.texts.items import (
     without_edges,
     without_signs,
 )
-from nmt.texts.marked import Edge, Mark, Marked, in_order
+from nmt.texts.marked import Marked, Sign, in_order
 from nmt.texts.sentences import END_MARKS, has_ordinals
 from nmt.texts.split_join import TranslatedText, join, split
 from nmt.texts.stand_ins import StandIn
@@ -142,7 +142,7 @@ class TextTranslator:
     ) -> None:
         self.sentence_translator = translator
         self.settings = settings or Settings()
-        self.glossary = glossary
+        self.glossary = glossary or Glossary([])
         self.memory = memory
         self.confidence = confidence
         self._checker = WarningChecker(translator.tokenizers, translator.vocabularies)
@@ -193,7 +193,7 @@ class TextTranslator:
             if text in results or text in divided:
                 continue
             if known := self._known(text):  # 1
-                results[text] = [known]
+                results[text] = known
             else:
                 divided[text] = self._divided(number, text)  # 2, 3
         self._translate([each for sentences, _ in divided.values() for each in sentences], n)  # 3-6
@@ -207,12 +207,12 @@ class TextTranslator:
         """
         return self._checker.warnings(translation)
 
-    def _known(self, text: Marked) -> TranslatedText | None:
+    def _known(self, text: Marked) -> list[TranslatedText]:
         """The translation of a text or sentence that is known as it stands, or without the marks
         around it: markup, "1. ". One with marks or line feeds inside is not known.
         """
         if self.memory is None:
-            return None
+            return []
         for each in (text.outer(), text):
             found = self.memory.exact(each.text)
             if found is None or "\n" in each.text:
@@ -224,8 +224,8 @@ class TextTranslator:
                 marks = (replace(mark, position=moved[mark.position]) for mark in each.marks)
                 marked = Marked(new, tuple(marks)).outer()
                 found = replace(found, source=each.written, text=marked.written)
-                return TranslatedText(found, marked)
-        return None
+                return [TranslatedText(found, marked)]
+        return []
 
     def _divided(self, number: int, given: Marked) -> tuple[list[_Sentence], list[Marked]]:
         """The sentences of a text, and what stands between their translations."""
@@ -250,13 +250,10 @@ class TextTranslator:
 
     def _translate(self, sentences: Sequence[_Sentence], n: int) -> None:
         """Set the results of each sentence. Raises: TooLargeError."""
-        plain = list[_Sentence]()
-        with_marks = list[_Sentence]()
         for sentence in sentences:
-            if found := self._without_search(sentence.source):  # 3
-                sentence.results = [found]
-            else:
-                (with_marks if sentence.source.items else plain).append(sentence)
+            sentence.results = self._without_search(sentence.source)  # 3
+        plain = [each for each in sentences if not each.results and not each.source.items]
+        with_marks = [each for each in sentences if not each.results and each.source.items]
         self._search([_Reading(each, each.usual) for each in plain], n, n)  # 4
         self._search_with_items(with_marks, n)
         if self.settings.keep is None:
@@ -272,23 +269,22 @@ class TextTranslator:
                 lost.append(sentence)
         self._search_with_items(lost, n)  # 5
 
-    def _without_search(self, source: Marked) -> TranslatedText | None:
+    def _without_search(self, source: Marked) -> list[TranslatedText]:
         """The translation of a sentence that has only marks, is known, or is a term."""
         translator = self.sentence_translator
         if source.marks and not has_letters(source.bare):
             tokens = translator.src_tokenizer.split(source.written)
             copied = copy_of(source.written, tokens[: translator.options.max_source_tokens])
-            return TranslatedText(copied, source.outer())
-        if known := self._known(source):
+            return [TranslatedText(copied, source.outer())]
+        known = self._known(source)
+        term = self.glossary.whole(source.written)
+        if known or term is None:
             return known
-        term = self.glossary.whole(source.written) if self.glossary else None
-        if term is None:
-            return None
         copied = copy_of(term, translator.tgt_tokenizer.split(term))
         src_tokens = tuple(translator.src_tokenizer.split(source.text))
         eye = np.eye(len(copied.tokens) + 1, len(src_tokens) + 1, dtype=np.float32)
         whole = replace(copied, source=source.text, src_tokens=src_tokens, attention=eye)
-        return TranslatedText(whole, Marked(term))
+        return [TranslatedText(whole, Marked(term))]
 
     def _with_lost(self, sentence: _Sentence) -> Marked:
         """A sentence with the numbers and names as items that its translation lacks; but a term is
@@ -297,12 +293,12 @@ class TextTranslator:
         source = sentence.source
         translation = sentence.results[0].translation.text
         if has_wrong_number(source.written, translation):
-            numbers = (each.span() for each in WHOLE_NUMBER.finditer(source.bare))
-            source = with_items(source, numbers, "number")
+            numbers = WHOLE_NUMBER.finditer(source.bare)
+            source = with_items(source, (each.span() for each in numbers), "number")
         found = list[Range]()
         if self._kind_of and self.languages[0] not in NOUNS_IN_CAPITALS:
             found = names(sentence.usual.bare, self._kind_of)
-        terms = self.glossary.terms_in(source.bare) if self.glossary else ()
+        terms = self.glossary.terms_in(source.bare)
         lost = [
             (start, end)
             for start, end in found
@@ -321,20 +317,19 @@ class TextTranslator:
             self._search(readings, n_best, n)  # 4
             pending = [part for part in pending if part.rank[0] < len(part.source.items)]
 
-    def _readings(self, sentence: _Sentence, attempt: int) -> list[_Reading]:
+    def _readings(self, sentence: _Sentence, attempt: int) -> Iterator[_Reading]:
         """With a name or number for each item; and with a name for each number, too, since it may
         be one: "Tell 007 the news".
         """
         has_numbers = any(item.kind == "number" for item in sentence.source.items)
-        readings = []
         for numbers in (True, False) if has_numbers else (False,):
-            words = stand_ins.choose(
+            chosen = stand_ins.choose(
                 self._stand_ins(), sentence.usual, attempt, numbers=numbers, kind_of=self._kind_of
             )
+            words = tuple(chosen)
             text = sentence.usual.with_words(word.source for word in words)
             handicap = MARGIN if has_numbers and not numbers else 0.0
-            readings.append(_Reading(sentence, text, words, handicap))
-        return readings
+            yield _Reading(sentence, text, words, handicap)
 
     def _search(self, readings: Sequence[_Reading], n_best: int, n: int) -> None:
         """Give each sentence the n best translations of its best reading. Raises: TooLargeError.
@@ -342,17 +337,14 @@ class TextTranslator:
         n_best: hypotheses among which one with all stand-ins is looked for.
         """
         texts = [reading.text.text for reading in readings]
+        stand_in_words = [
+            {word for each in reading.stand_ins for word in (each.source, each.target)}
+            for reading in readings
+        ]
         try:
-            if self.glossary is None:
-                found = self.sentence_translator.translate_n_best(texts, n_best)
-            else:
-                protected = [
-                    {word for each in reading.stand_ins for word in (each.source, each.target)}
-                    for reading in readings
-                ]
-                found = translate_with_terms(
-                    self.glossary, self.sentence_translator, texts, n_best, protected
-                )
+            found = translate_with_terms(
+                self.glossary, self.sentence_translator, texts, n_best, stand_in_words
+            )
         except TextError as error:
             error.index = readings[error.index].sentence.number
             raise
@@ -387,13 +379,12 @@ class TextTranslator:
         """A translation with the items and tags of its source, and in its case."""
         source, read = reading.sentence.source, reading.text
         translation = self.judged(found)
-        edges = [mark for mark in read.marks if isinstance(mark, Edge)]
-        tags = [mark for mark in read.marks if not mark.covered and mark not in edges]
-        marks: list[Mark] = [mark for mark in edges if not mark.position]
+        tags = [mark for mark in read.marks if not mark.covered and mark.kind != "edge"]
+        marks = [mark for mark in read.marks if mark.kind == "edge" and not mark.position]
         last = _LAST.search(read.text) or _LAST.search(source.written)
         if last and self.settings.split and not _LAST.search(translation.text):
             start = len(translation.text.rstrip(f"{END_MARKS} "))
-            marks.append(Edge(start, last[0], "empty", len(translation.text) - start))
+            marks.append(Sign(start, last[0], "edge", len(translation.text) - start))
         if not read.marks and not marks and read == source:
             return TranslatedText(translation, Marked(translation.text))
         src_tokenizer, tgt_tokenizer = self.sentence_translator.tokenizers
