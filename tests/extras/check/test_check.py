@@ -105,29 +105,6 @@ def test_accelerators(source: str, translation: str, problem: str | None) -> Non
     assert problems([source], [translation]) == expected
 
 
-def test_accelerators_of_a_catalog(tmp_path: Path, nmt: Run) -> None:
-    catalog = write(tmp_path / "a.po", 'msgid "Show gri_d"', 'msgstr "Gitter zeigen"', "")
-    write(catalog, catalog.read_text("utf-8") + 'msgid "The _grid"\nmsgstr "Das _Gitter"\n')
-    result = nmt("check", catalog)
-    assert result.status == 1
-    assert (
-        result.out.splitlines()[0] == f"{catalog}, line 1: the mark _ of the accelerator is missing"
-    )
-
-
-def test_a_plural_form_need_not_say_its_number(tmp_path: Path, nmt: Run) -> None:
-    header = 'msgid ""\nmsgstr "Plural-Forms: nplurals=2; plural=(n != 1);\\n"\n\n'
-    forms = (
-        'msgid "%d dog of %s"\nmsgid_plural "%d dogs of %s"\n'
-        'msgstr[0] "{}"\nmsgstr[1] "%d Hunde von %s"\n'
-    )
-    catalog = write(tmp_path / "a.po", header + forms.format("Ein Hund von %s"))
-    assert nmt("check", catalog).status == 0
-    for wrong in ("Ein Hund", "%d Hund %s von %s"):
-        write(catalog, header + forms.format(wrong))
-        assert nmt("check", catalog).status == 1
-
-
 @pytest.mark.parametrize(
     ("sources", "translations"),
     [
@@ -181,44 +158,83 @@ def test_command(tmp_path: Path, nmt: Run) -> None:
     }
 
 
-def test_terms_of_a_glossary(tmp_path: Path, nmt: Run) -> None:
-    glossary = write(tmp_path / "terms.tsv", "# ours", "lake|lakes\tSee", "boat\tKahn")
-    no_terms = "{lake} at https://example.org/boat"
-    source = write(tmp_path / "a.en", *SOURCE, no_terms)
-    own = write(tmp_path / "a.de", *GOOD, no_terms)
-    result = nmt("check", source, own, "--glossary", glossary)
-    assert result.status == 1
-    assert result.out.splitlines()[:-1] == [f"{own}, line 5: the term Kahn is missing"]
+PLURALS = """
+msgid ""
+msgstr "Plural-Forms: nplurals=2; plural=(n != 1);\\n"
 
-
-PO = """
-msgid "Delete %d files?"
-msgstr "Dateien löschen?"
-
-msgid "Open the file"
-msgstr ""
-
-msgid "Close"
-msgstr "Schließen"
+msgid "%d dog of %s"
+msgid_plural "%d dogs of %s"
+msgstr[0] "{}"
+msgstr[1] "%d Hunde von %s"
 """
+NO_TERMS = "{lake} at https://example.org/boat"
 
 
-def test_a_file_with_both_languages(tmp_path: Path, nmt: Run) -> None:
-    path = tmp_path / "de.po"
-    path.write_text(PO, encoding="utf-8")
-    assert nmt("check", path).out.splitlines() == [
-        f"{path}, line 2: %d is missing",
-        f"{path}, line 5: there is no translation",
-        "2 findings in 3 texts",
-    ]
-
-
-def test_documents(tmp_path: Path, nmt: Run) -> None:
-    source, own = tmp_path / "a.html", tmp_path / "b.html"
-    source.write_text("<h1>Boats</h1>\n<p>The <b>new</b> boat has 25 seats.</p>\n")
-    own.write_text("<h1>Boote</h1>\n<p>Das <b>neue Boot hat</b> 15 Plätze.</p>\n", "utf-8")
-    result = nmt("check", source, own)
-    assert result.out.splitlines()[:-1] == [f"{own}, line 2: the number 25 is missing"]
+@pytest.mark.parametrize(
+    ("files", "options", "found"),
+    [
+        # Files with both languages.
+        (
+            {
+                "a.po": 'msgid "Delete %d files?"\nmsgstr "Dateien löschen?"\n\n'
+                'msgid "Open the file"\nmsgstr ""\n\nmsgid "Close"\nmsgstr "Schließen"\n'
+            },
+            [],
+            ["a.po, line 1: %d is missing", "a.po, line 4: there is no translation"],
+        ),
+        (
+            {
+                "a.po": 'msgid "Show gri_d"\nmsgstr "Gitter zeigen"\n\n'
+                'msgid "The _grid"\nmsgstr "Das _Gitter"\n'
+            },
+            [],
+            ["a.po, line 1: the mark _ of the accelerator is missing"],
+        ),
+        # A plural form need not say its number.
+        ({"a.po": PLURALS.format("Ein Hund von %s")}, [], []),
+        (
+            {"a.po": PLURALS.format("Ein Hund")},
+            [],
+            ["a.po, line 5: %d is missing", "a.po, line 5: %s is missing"],
+        ),
+        (
+            {"a.po": PLURALS.format("%d Hund %s von %s")},
+            [],
+            ["a.po, line 5: %s is there more often than in the source"],
+        ),
+        (
+            {
+                "a.html": "<h1>Boats</h1>\n<p>The <b>new</b> boat has 25 seats.</p>\n",
+                "b.html": "<h1>Boote</h1>\n<p>Das <b>neue Boot hat</b> 15 Plätze.</p>\n",
+            },
+            [],
+            ["b.html, line 2: the number 25 is missing"],
+        ),
+        # An item has no term.
+        (
+            {
+                "a.en": "\n".join([*SOURCE, NO_TERMS]),
+                "a.de": "\n".join([*GOOD, NO_TERMS]),
+                "terms.tsv": "# ours\nlake|lakes\tSee\nboat\tKahn\n",
+            },
+            ["--glossary", "terms.tsv"],
+            ["a.de, line 5: the term Kahn is missing"],
+        ),
+    ],
+)
+def test_files(
+    files: dict[str, str],
+    options: list[str],
+    found: list[str],
+    tmp_path: Path,
+    nmt: Run,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in files.items():
+        Path(name).write_text(text, encoding="utf-8")
+    result = nmt("check", *[name for name in files if name not in options], *options)
+    assert (result.status, result.out.splitlines()[:-1]) == (bool(found), found)
 
 
 def test_another_number_of_lines(tmp_path: Path, nmt: Run) -> None:
