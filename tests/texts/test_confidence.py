@@ -99,27 +99,22 @@ def test_too_few_dev_pairs(run: Path, nmt: Run) -> None:
     nmt.refuses(text, "translate", "--run", run, "--least-confidence", "0.5", SENTENCE)
 
 
-def test_one_of_another_checkpoint_or_method_is_not_used(own: Path, nmt: Run) -> None:
-    command = ("translate", "--json", "--run", own, SENTENCE)
-    sampled = nmt(*command, "--set", "decoding.method=sampling").out
-    record = json.loads((own / "confidence.json").read_text(encoding="utf-8"))
-    del record["checksum"]
-    (own / "confidence.json").write_text(json.dumps({**record, "checkpoint": "step-00000009"}))
-    for printed in (sampled, nmt(*command).out):
-        assert "confidence" not in json.loads(printed)
+def test_samples_have_none(calibrated: Path, nmt: Run) -> None:
+    words = ("--set", "decoding.method=sampling", SENTENCE)
+    assert "confidence" not in nmt("translate", "--json", "--run", calibrated, *words).out
 
 
-def test_another_checkpoint_of_the_run_has_none(own: Path, nmt: Run) -> None:
+def test_bundles_carry_it_and_another_checkpoint_of_the_run_has_none(own: Path, nmt: Run) -> None:
     fitted = own / "checkpoints" / json.loads((own / "confidence.json").read_bytes())["checkpoint"]
     shutil.copytree(fitted, other := own / "checkpoints" / "step-00000009")
     for checkpoint, has_confidence in ((fitted, True), (other, False)):
-        printed = nmt("translate", "--json", "--run", checkpoint, SENTENCE).out
-        assert ("confidence" in json.loads(printed)) == has_confidence
+        bundle = own.with_name(f"{checkpoint.name}.nmt")
+        assert nmt("share", "bundle", checkpoint, "-o", bundle).status == 0
+        for run in (checkpoint, bundle):
+            printed = nmt("translate", "--json", "--run", run, SENTENCE).out
+            assert ("confidence" in json.loads(printed)) == has_confidence
     words = ("--run", other, "--least-confidence", "0.5", SENTENCE)
     nmt.refuses("the run has no confidence for its checkpoint", "translate", *words)
-    bundle = own.with_name("a.nmt")
-    assert nmt("share", "bundle", other, "-o", bundle).status == 0
-    assert "confidence" not in nmt("translate", "--json", "--run", bundle, SENTENCE).out
 
 
 def test_an_average_that_is_used_gets_its_own(
@@ -166,12 +161,6 @@ def test_damaged(own: Path, nmt: Run, content: str) -> None:
     assert "confidence.json" in nmt("runs", "check", own).err
     assert nmt("runs", "calibrate", own).status == 0
     assert nmt("translate", "--run", own, SENTENCE).status == 0
-
-
-def test_a_bundle_carries_it(own: Path, nmt: Run, tmp_path: Path) -> None:
-    bundle = tmp_path / "a.nmt"
-    assert nmt("share", "bundle", own, "-o", bundle).status == 0
-    assert "confidence" in json.loads(nmt("translate", "--json", "--run", bundle, SENTENCE).out)
 
 
 def test_least_confidence_marks_lines(own: Path, nmt: Run) -> None:
