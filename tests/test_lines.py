@@ -192,34 +192,31 @@ def test_written_lines_are_utf8_with_line_feeds_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("name", "content", "message"),
     [
-        (b"one\nSch\xf6n\n", ", line 2: not UTF-8 (invalid start byte at byte 4); write it again"),
-        (b"\xef\xbb\xbf\xff", ", line 1: not UTF-8 (invalid start byte at byte 1); write it again"),
-        (b"one\ntwo", ", line 2: the file is cut off here; write it again"),
+        (
+            "file",
+            b"one\nSch\xf6n\n",
+            ", line 2: not UTF-8 (invalid start byte at byte 4); write it again",
+        ),
+        (
+            "file",
+            b"\xef\xbb\xbf\xff",
+            ", line 1: not UTF-8 (invalid start byte at byte 1); write it again",
+        ),
+        ("file", b"one\ntwo", ", line 2: the file is cut off here; write it again"),
+        ("absent", b"", ": no such file; write it again"),
+        ("", b"", ": is a folder, not a file"),
+        ("file/below", b"", ": cannot be read (Not a directory); write it again"),
     ],
 )
 def test_the_message_says_what_is_wrong_and_what_to_do(
-    tmp_path: Path, content: bytes, message: str
+    tmp_path: Path, name: str, content: bytes, message: str
 ) -> None:
-    path = plain(tmp_path / "file", content)
+    plain(tmp_path / "file", content)
     with pytest.raises(DataError) as caught:
-        read_lines(path, advice="write it again", needs_final_line_feed=True)
-    assert str(caught.value) == f"{path}{message}"
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("absent", "absent: no such file; write it again$"),
-        ("", "is a folder, not a file$"),
-        ("file/below", r"cannot be read \(Not a directory\); write it again$"),
-    ],
-)
-def test_what_is_no_file_has_no_lines(tmp_path: Path, name: str, message: str) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(DataError, match=message):
-        read_lines(tmp_path / name, advice="write it again")
+        read_lines(tmp_path / name, advice="write it again", needs_final_line_feed=True)
+    assert str(caught.value) == f"{tmp_path / name}{message}"
 
 
 def stream(content: bytes) -> Iterator[list[str]]:

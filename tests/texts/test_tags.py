@@ -77,6 +77,8 @@ def projected(written: str, text: str, links: Sequence[tuple[int, int]] | None =
         ("He sleeps</b></i> here.", "Er schläft</b></i> hier.", [(0, 0), (1, 1), (2, 2)]),
         ("Sleeps.<b>", "Schläft.<b>", [(0, 0)]),
         ("<b>Nothing</b> is left<br/>.", "<b></b><br/>", []),
+        # The first has the outer two of three words, the second the one between.
+        ("<b>Off</b> <i>it</i>", "<b>Das</b> <i>es</i> ab", [(0, 0), (0, 2), (1, 1)]),
     ],
 )  # fmt: skip
 def test_marks_are_around_the_right_words(
@@ -93,10 +95,6 @@ def test_a_word_belongs_to_what_reads_it_most() -> None:
     assert put("Sie sind hier", project(marks, words)) == "<b>Sie sind</b> hier"
 
 
-def test_of_elements_that_want_the_same_words_both_stay_nested() -> None:
-    """The first has the outer two of three words, the second the one between."""
-    links = [(0, 0), (0, 2), (1, 1)]
-    assert projected("<b>Off</b> <i>it</i>", "Das es ab", links) == "<b>Das</b> <i>es</i> ab"
 
 
 @st.composite

@@ -339,6 +339,16 @@ def test_markup_of_texts(name: str, file: str, marks: list[tuple[int, str, str]]
             for sign in (r"\033", r"\x1b", r"\303\244", r"\6", r"\a", r"\x07")
         ),
         (
+            "x.xlf",
+            unit(
+                '<source>A. B.</source><seg-source><mrk mtype="seg" mid="0">A.</mrk>'
+                '<mrk mtype="seg" mid="1">B.</mrk></seg-source>'
+                '<target><mrk mtype="seg" mid="0"/></target>'
+            ),
+            ["A."],
+            "line 5: has segments without a place in its target",
+        ),
+        (
             "x.pot",
             examples.TEMPLATE,
             ["a dog", "%d dogs"],
