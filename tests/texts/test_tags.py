@@ -95,8 +95,6 @@ def test_a_word_belongs_to_what_reads_it_most() -> None:
     assert put("Sie sind hier", project(marks, words)) == "<b>Sie sind</b> hier"
 
 
-
-
 @st.composite
 def marked_sentences(draw: st.DrawFn) -> tuple[str, list[Mark]]:
     """Any text, with marks that are nested, though some open or close in another sentence."""

@@ -40,6 +40,7 @@ def read_by(translator: TextTranslator) -> list[str]:
     return translator.sentence_translator.read
 
 
+# They stay as they are if the model copies them.
 LINES = [
     "the dog is here",
     "The dog is here. Is the tree in Boston? A dog sees the tree!",
@@ -67,13 +68,6 @@ LINES = [
     "  two  spaces {name}  here ",
     "",
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize("line", LINES)
-def test_what_a_model_copies_stays_as_it_is(line: str) -> None:
-    translation = texts().translate([line])[0]
-    assert (translation.text, translation.source) == (line, line)
-    assert PLACED not in translation.warnings
 
 
 ITEMS = "{name} %s %(user)s https://example.org/1984 3,450.75 1984 v2.3.1 XR-200-B @ann {a}/{b}"
@@ -199,6 +193,7 @@ def adds_so(text: str) -> Sequence[str]:
 @pytest.mark.parametrize(
     ("translate", "line", "expected", "warnings"),
     [
+        *((same, line, None, ()) for line in LINES),
         # A lost item stands where attention was, and leaves no space at the start.
         (loses_names, "The dog sees {name} in {place}.", None, (PLACED,)),
         (lambda _: [""], "{a} is here", "{a}", (PLACED,)),
@@ -221,7 +216,7 @@ def adds_so(text: str) -> Sequence[str]:
         (adds_so, "> the dog:", "> so the dog:", ()),
     ],
 )
-def test_what_a_model_spoils(
+def test_what_a_model_copies_and_what_it_spoils(
     translate: Callable[[str], Sequence[str]],
     line: str,
     expected: str | None,

@@ -1,6 +1,5 @@
 """Words of both sides and the attention between them, for all tokenizers."""
 
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -55,34 +54,82 @@ def test_each_word_is_aligned_with_its_copy(kind: str, lowercase: bool, tmp_path
     np.testing.assert_allclose(weights.sum(1), 1, rtol=1e-6)
 
 
-def test_the_sum_over_a_source_word_and_the_mean_over_a_target_word() -> None:
+def translation(
+    source: str, text: str, src_tokens: str, tokens: str, attention: object
+) -> Translation:
+    """Tokens with spaces between them."""
+    return Translation(
+        source,
+        text,
+        tuple(src_tokens.split()),
+        tuple(tokens.split()),
+        attention=np.array(attention, np.float32),
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "source", "target", "weights"),
+    [
+        # The sum over a source word, and the mean over a target word.
+        (
+            "characters",
+            translation(
+                "ab c", "xy", "a b ▁ c", "x y", [[0.5, 0.25, 0, 0.25, 0], [0.1, 0.3, 0, 0.4, 0.2]]
+            ),
+            ["ab", "c"],
+            ["xy"],
+            [[(0.75 + 0.4) / 2, (0.25 + 0.4) / 2]],
+        ),
+        # A token of several words is shared by their length.
+        (
+            "words",
+            translation("c++", "c++", "c++", "c++", [[0.8, 0.2], [0, 1]]),
+            ["c", "+", "+"],
+            ["c", "+", "+"],
+            np.full((3, 3), 0.8 / 3),
+        ),
+        # Words without spaces are as long as their tokens.
+        (
+            "characters",
+            translation(
+                "我们去北京。", "我们 去北京。", "▁我们 去 北京 。", "▁我们 去 北京 。", np.eye(5)
+            ),
+            ["我们", "去", "北京", "。"],
+            ["我们", "去", "北京", "。"],
+            np.eye(4),
+        ),
+        # A cut source ends with its tokens.
+        (
+            "words",
+            translation("He sleeps here", "Er schläft", "He sleeps", "Er schläft", np.eye(3)),
+            ["He", "sleeps"],
+            ["Er", "schläft"],
+            np.eye(2),
+        ),
+        # A model without attention, and an empty text.
+        (
+            "words",
+            translation(
+                "He sleeps", "Er schläft ja", "He sleeps", "Er schläft ja", [[0, 0, 0]] * 4
+            ),
+            ["He", "sleeps"],
+            ["Er", "schläft", "ja"],
+            WEAK * np.array([[1, 0], [1, 0], [0, 1]]),
+        ),
+        ("words", Translation(" "), [], [], np.zeros((0, 0))),
+    ],
+)
+def test_weights(
+    kind: str, given: Translation, source: list[str], target: list[str], weights: object
+) -> None:
+    found = words(given, tokenizer(kind))
+    assert found[:2] == (source, target)
+    np.testing.assert_allclose(found[2], np.array(weights), rtol=1e-6)
+
+
+def test_a_vowel_sign_stays_with_its_letter() -> None:
     both = tokenizer("characters")
-    attention = np.array([[0.5, 0.25, 0, 0.25, 0], [0.1, 0.3, 0, 0.4, 0.2]], np.float32)
-    translation = Translation("ab c", "xy", (*"ab▁c",), ("x", "y"), attention=attention)
-    source, target, weights = words(translation, both)
-    assert (source, target) == (["ab", "c"], ["xy"])
-    np.testing.assert_allclose(weights, [[(0.75 + 0.4) / 2, (0.25 + 0.4) / 2]])
-
-
-def test_a_token_of_several_words_is_shared_by_their_length() -> None:
-    both = tokenizer("words")
-    attention = np.array([[0.8, 0.2], [0, 1]], np.float32)
-    translation = Translation("c++", "c++", ("c++",), ("c++",), attention=attention)
-    source, _, weights = words(translation, both)
-    assert source == ["c", "+", "+"]
-    np.testing.assert_allclose(weights, np.full((3, 3), 0.8 / 3), rtol=1e-6)
-
-
-def test_words_without_spaces_are_as_long_as_their_tokens() -> None:
-    both = tokenizer("characters")
-    tokens = ("▁我们", "去", "北京", "。")
-    attention = np.eye(5, dtype=np.float32)
-    translation = Translation("我们去北京。", "我们 去北京。", tokens, tokens, attention=attention)
-    source, target, weights = words(translation, both)
-    assert source == target == ["我们", "去", "北京", "。"]
-    np.testing.assert_array_equal(weights, np.eye(4))
-    thai = "ที่นี่"  # a vowel sign stays with its letter
-    assert words(copied(thai, both), both)[0] == ["ที่", "นี่"]
+    assert words(copied("ที่นี่", both), both)[0] == ["ที่", "นี่"]
 
 
 def test_replaced_and_left_out_words() -> None:
@@ -97,25 +144,6 @@ def test_replaced_and_left_out_words() -> None:
     source, target, weights = words(translation, both)
     assert target == ["He", "Xylotrop", "."]
     assert [source[column] for column in weights.argmax(1)] == ["He", "Xylotrop", "."]
-
-
-def test_a_cut_source_ends_with_its_tokens() -> None:
-    both = tokenizer("words")
-    translation = Translation(
-        *("He sleeps here", "Er schläft", ("He", "sleeps"), ("Er", "schläft")),
-        attention=np.eye(3, dtype=np.float32),
-        src_cut=True,
-    )
-    np.testing.assert_array_equal(words(translation, both)[2], [[1, 0], [0, 1]])
-
-
-def test_an_empty_text_and_a_model_without_attention() -> None:
-    both = tokenizer("words")
-    assert words(Translation(" "), both)[:2] == ([], [])
-    zeros = np.zeros((5, 3), np.float32)
-    given = Translation("He sleeps", "Er schläft ja", ("He", "sleeps"), attention=zeros)
-    weights = words(replace(given, tokens=tuple(given.text.split())), both)[2]
-    np.testing.assert_allclose(weights / WEAK, [[1, 0], [1, 0], [0, 1]])
 
 
 @pytest.mark.parametrize("lowercase", [False, True])

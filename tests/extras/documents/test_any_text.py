@@ -150,14 +150,6 @@ def test_any_message_of_gettext(source: str, is_plural: bool) -> None:
     assert result.msgid == source
 
 
-def test_a_catalog_keeps_all_beside_its_targets() -> None:
-    before, after = map(polib.pofile, (examples.CATALOG, examples.CATALOG_IN_CAPITALS))
-    assert [(e.msgid, e.msgctxt, e.previous_msgid, e.occurrences, e.obsolete) for e in after] == [
-        (e.msgid, e.msgctxt, e.previous_msgid, e.occurrences, e.obsolete) for e in before
-    ]
-    assert after.metadata == before.metadata
-
-
 @pytest.mark.skipif(shutil.which("msgfmt") is None, reason="gettext is not installed")
 def test_gettext_reads_the_result(tmp_path: Path) -> None:
     (tmp_path / "x.po").write_bytes(changed("x.po", examples.CATALOG, "{}ß".format))

@@ -81,6 +81,7 @@ TEXTS: list[tuple[str, str, list[str]]] = [
         ["Open", "Close"],
     ),
     ("package.json", '{"a": "_site and &more"}', ["_site and &more"]),
+    ("x.txt", "", []),
     ("x.md", "", []),
     ("x.md", "Old\rMacintosh\r", ["Old Macintosh"]),
     ("x.md", "A *b `c` d* e", ["A b  d e"]),
@@ -153,6 +154,7 @@ def test_texts_are_found_and_come_back(name: str, file: str, expected: list[str]
 
 
 CAPITALS: list[tuple[str, ...]] = [
+    ("x.txt", "\ta \n\n  b\u2028c\x0bd\0e", "\tA \n\n  B\u2028C\x0bD\0E"),
     ("strings.xml", examples.RESOURCES, examples.RESOURCES_IN_CAPITALS),
     ("x.html", examples.PAGE, examples.PAGE_IN_CAPITALS),
     ("en.json", examples.MESSAGES, examples.MESSAGES_IN_CAPITALS),
@@ -223,22 +225,6 @@ def test_all_but_the_texts_stays(
     file, capitals = (text.replace("\n", end).encode(encoding) for text in (before, after))
     assert changed(name, file) == capitals
     assert unchanged(name, file) == file
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("a\nb\n", "A\nB\n"),
-        ("\ta \r\n\r\n  b", "\tA \r\n\r\n  B"),
-        ("a\rb\rc", "A\rB\rC"),
-        ("a\r\nb\nc\r\n", "A\r\nB\nC\r\n"),
-        ("a\u2028b\x0bc\0\n", "A\u2028B\x0bC\0\n"),
-        ("", ""),
-    ],
-)
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
-def test_lines_keep_all_around_them(before: str, after: str, encoding: str) -> None:
-    assert changed("x.txt", before.encode(encoding)) == after.encode(encoding)
 
 
 @pytest.mark.parametrize(
