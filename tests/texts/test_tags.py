@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.texts.marked import Mark
+from nmt.texts.marked import Mark, Marked
 from nmt.texts.tags import project
 from nmt.texts.word_weights import Words, WordWeights
 from tests.texts.fakes import tokenizer
@@ -27,12 +27,6 @@ def parse(written: str) -> tuple[str, list[Mark]]:
     return text, marks
 
 
-def put(text: str, marks: Sequence[Mark]) -> str:
-    for mark in reversed(marks):
-        text = text[: mark.position] + mark.written + text[mark.position :]
-    return text
-
-
 def words_of(text: str) -> Words:
     return Words(text, tokenizer("xx").split(text), tokenizer("xx"))
 
@@ -45,7 +39,7 @@ def projected(written: str, text: str, links: Sequence[tuple[int, int]] | None =
     pairs = [(word, word) for word in range(len(words[0].spans))] if links is None else links
     for column, row in pairs:
         weights[row, column] = 0.5
-    return put(text, project(marks, WordWeights(*words, weights)))
+    return Marked(text, tuple(project(marks, WordWeights(*words, weights)))).written
 
 
 @pytest.mark.parametrize(
@@ -92,7 +86,8 @@ def test_a_word_belongs_to_what_reads_it_most() -> None:
     source, marks = parse("<b>They are</b> here")
     weights = np.array([[0.9, 0.1, 0], [0, 0.4, 0.6], [0, 0.1, 0.9]], np.float32)
     words = WordWeights(words_of(source), words_of("Sie sind hier"), weights)
-    assert put("Sie sind hier", project(marks, words)) == "<b>Sie sind</b> hier"
+    projected = Marked("Sie sind hier", tuple(project(marks, words)))
+    assert projected.written == "<b>Sie sind</b> hier"
 
 
 @st.composite

@@ -40,6 +40,7 @@ def read(name: str, file: str | bytes) -> tuple[list[str], bytes]:
         ("x.json", '{"a": "<ul><li>dog</li><li>tree</li></ul>"}', ["dog", "tree"]),
         ("s.xml", STRING.format("<![CDATA[<p>Dog</p><p>tree</p>]]>"), ["Dog", "tree"]),
         ("s.xml", STRING.format("The dog<br/>The tree"), ["The dog", "The tree"]),
+        ("x.txt", "<p>The dog</p><p>A tree<br>Is it?</p>", ["The dog", "A tree", "Is it?"]),
         # The numbers of notes belong to no word, but to formulas.
         ("x.html", "<p>Dog<sup>1</sup> sees.<sup>2</sup> Is it?</p>", ["Dog sees.", "Is it?"]),
         ("x.html", "<p>The <i>dog</i><sup><a href='#n'>[1]</a></sup> is</p>", ["The dog is"]),
@@ -85,14 +86,6 @@ def test_sentences(name: str, file: str, expected: list[str]) -> None:
     sentences, written = read(name, file)
     assert sentences == expected
     assert written.decode() == file
-
-
-def test_breaks_of_plain_lines() -> None:
-    """The tags between two lines are text of the file."""
-    found = document("x.txt", "<p>The dog</p><p>A tree<br>Is it?</p>")
-    translator = TextTranslator(FakeTranslator(lambda text: [text.upper()]))
-    [[best]] = translator.translate_marked([each.text for each in found.segments])
-    assert b"".join(found.written([best.marked])) == b"<p>THE DOG</p><p>A TREE<br>IS IT?</p>"
 
 
 def test_a_break_in_xliff() -> None:
