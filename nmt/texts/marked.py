@@ -37,10 +37,8 @@ class Mark:
     parts: tuple["Mark", ...] = ()
 
     def apart(self) -> list["Mark"]:
-        """The parts, at this place."""
-        if not self.parts:
-            return [self]
-        first, *others = self.parts
+        """The parts at this place, or itself."""
+        first, *others = self.parts or (self,)
         first = replace(first, position=self.position, covered=self.covered)
         return [first, *(replace(part, position=self.end, covered=0) for part in others)]
 
