@@ -37,8 +37,7 @@ class Glossary:
 
     def __init__(self, entries: Iterable[tuple[str, str, str]]) -> None:
         """Entries: (place for messages, source, target). Raises: DataError."""
-        self._targets: dict[str, str] = {}
-        self._inflected: set[str] = set()
+        self._targets: dict[str, tuple[str, bool]] = {}  # with whether it is inflected
         for place, forms, written in entries:
             target = normalize(written)
             for number, form in enumerate(forms.split("|")):
@@ -47,9 +46,7 @@ class Glossary:
                     raise DataError(f"{place}: a side of the term is empty")
                 # "IT" is not "it".
                 key = source if source.isupper() and len(source) > 1 else source.lower()
-                if number and key not in self._targets:
-                    self._inflected.add(key)
-                known = self._targets.setdefault(key, target)
+                known, _ = self._targets.setdefault(key, (target, number > 0))
                 if known != target:
                     raise DataError(
                         f"{place}: {source!r} has two translations, {known!r} and {target!r}; keep "
@@ -89,13 +86,11 @@ class Glossary:
         while first < len(words):
             for after in range(min(first + self._longest, len(words)), first, -1):
                 part = " ".join(words[first:after])
-                target = self._targets.get(part) or self._targets.get(part.lower())
-                if target is not None:
+                known = self._targets.get(part) or self._targets.get(part.lower())
+                if known is not None:
+                    target, is_inflected = known
                     start, end = spans[first][0], spans[after - 1][1]
-                    is_possessive = text[end : end + 1] in ("'", "’")
-                    is_inflected = is_possessive or not {part, part.lower()}.isdisjoint(
-                        self._inflected
-                    )
+                    is_inflected = is_inflected or text[end : end + 1] in ("'", "’")
                     found.append(Term(start, end, text[start:end], target, is_inflected))
                     break
             first = after  # the end of the term, or of the first word
