@@ -137,15 +137,13 @@ class Content:
 
     def renewed(self, text: str, start: int, end: int) -> str:
         """What takes the place of a part: a line ends as the same one did, or else as the first."""
-        if not self._ends or "\n" not in text:
-            return text
-        most = max(self._ends, key=self._ends.__getitem__)
-        if len(self._ends) == 1:
-            return text.replace("\n", most)
+        usual = max(self._ends, key=self._ends.__getitem__, default="\n")
+        if len(self._ends) < 2:
+            return text.replace("\n", usual)
         ends = dict(re.findall(r"([^\r\n]*)(\r{0,2}\n|\r)", self.kept(start, end)))
-        most = next(iter(ends.values()), most)
-        lines = text.split("\n")
-        return "".join([*(line + ends.get(line, most) for line in lines[:-1]), lines[-1]])
+        first = next(iter(ends.values()), usual)
+        *lines, last = text.split("\n")
+        return "".join([*(line + ends.get(line, first) for line in lines), last])
 
     def encode(self, text: str, name: str = "") -> bytes:
         """A text for the file `name`. Raises: DataError: the encoding lacks a character."""
