@@ -14,7 +14,6 @@ import typer
 from nmt import __version__
 from nmt.commands.options import (
     BeamOption,
-    ColumnsOption,
     DataOption,
     DecodingOption,
     DeviceOption,
@@ -75,7 +74,6 @@ class Request:
         hypotheses: a file of translations, instead of a run.
         split: of the prepared data. data: where that is now, if it has moved.
         sources: instead of a split, with `references`.
-        columns: references per line, as in `read_files`.
         overrides: `decoding.key=value` each.
         metrics: by their exact names; if there are none, those that suit the language. limited:
             those with a limit, in any case. lowercase: whether also to score ignoring case.
@@ -88,7 +86,6 @@ class Request:
     data: Path | None = None
     sources: Path | None = None
     references: Sequence[Path] = ()
-    columns: int | None = None
     overrides: Sequence[str] = ()
     device: DeviceName = "auto"
     metrics: Sequence[str] = ()
@@ -132,7 +129,6 @@ def command(
     sources: SourcesOption = None,
     hypotheses: HypothesesOption = None,
     references: ReferencesOption = None,
-    columns: ColumnsOption = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(
@@ -207,7 +203,6 @@ def command(
         data,
         sources,
         references,
-        columns,
         decoding_overrides(set_, beam),
         device,
         [*map(canonical_name, metric or ())],
@@ -282,7 +277,7 @@ def _score_and_store(request: Request) -> Evaluation:
 
 def score_file(hypotheses: Path, request: Request) -> Evaluation:
     """Score a file of translations, one per line."""
-    outputs, references = read_files(hypotheses, request.references, request.columns)
+    outputs, references = read_files(hypotheses, request.references)
     text = EvaluationSet(str(hypotheses), None, references)
     facts = {
         "hypotheses": str(hypotheses),
@@ -341,7 +336,7 @@ def read_text(system: System, request: Request) -> EvaluationSet:
         DataError: they cannot be read, or are not from the data that the run was trained on.
     """
     if request.sources is not None:
-        sources, references = read_files(request.sources, request.references, request.columns)
+        sources, references = read_files(request.sources, request.references)
         return EvaluationSet(str(request.sources), sources, references)
     prepared = request.data or system.config.prepared_folder
     if request.data is None and not prepared.is_dir():

@@ -134,12 +134,3 @@ ReferencesOption = Annotated[
     list[Path] | None,
     typer.Option("--references", help="Reference translations; one or more files.", metavar="FILE"),
 ]
-ColumnsOption = Annotated[
-    int | None,
-    typer.Option(
-        "--columns",
-        min=1,
-        help="References per line of a file of references, separated by tabs.",
-        metavar="N",
-    ),
-]

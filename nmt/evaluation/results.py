@@ -1,7 +1,6 @@
 """What is evaluated, and the results: as text for the screen, as JSON, and against limits."""
 
 import hashlib
-import html
 import re
 import statistics
 from collections.abc import Mapping, Sequence
@@ -15,15 +14,13 @@ from nmt.evaluation.scores import METRICS, MetricScore, perplexity, score_table
 from nmt.lines import read_text_lines
 from nmt.report.table import Table, TableCell
 
-# How a file of markup begins; its sentences, if it is SGML of WMT; and what has several languages.
+# How a file of markup begins, such as the SGML of WMT.
 _MARKUP = re.compile(
     r"\s*<(?:\?xml|!doctype|!--|(?:refset|tstset|srcset|mteval|dataset|doc|seg|tmx|xliff|html)\b)",
     re.IGNORECASE,
 )
 # A line of JSON lines, or of a table with quoted cells.
 _RECORD = re.compile(r'\s*(?:\{\s*".*\}|"(?:[^"]|"")*"(?:,"(?:[^"]|"")*")+)\s*$')
-_SEGMENT = re.compile(r"<seg\b[^>]*?(?:/>|>(.*?)</seg\s*>)", re.IGNORECASE | re.DOTALL)
-_SEVERAL_LANGUAGES = re.compile(r"<(?:src|tuv|source|hyp)\b", re.IGNORECASE)
 MAX_TABS = 0.1  # share of lines with tabs; in text they are rare
 
 TOKENIZED_WARNING = "tokenized, as in old papers: do not compare with the scores above"
@@ -67,79 +64,49 @@ def read_split(prepared: Path, split: str) -> EvaluationSet:
     )
 
 
-def read_files(
-    first: Path, references: Sequence[Path], columns: int | None = None
-) -> tuple[list[str], list[list[str]]]:
+def read_files(first: Path, references: Sequence[Path]) -> tuple[list[str], list[list[str]]]:
     """Read the lines of a file, and the streams of references for them.
 
-    Args:
-        columns: the number of references in each line of a reference file, separated by tabs;
-            None: one, in files without tabs.
-
     Raises:
-        DataError: as `read_texts`, or a file has another number of lines or columns.
+        DataError: as `read_texts`, or a file has another number of lines.
     """
-    lines, n_columns = read_texts(first), columns or 1
+    lines = read_texts(first)
     streams: list[list[str]] = []
     for path in references:
-        stream = read_texts(path, columns, "name the number of references per line with --columns")
+        stream = read_texts(path)
         if len(stream) != len(lines):
             raise DataError(f"{path} has {len(stream)} lines, but {first} has {len(lines)}")
-        rows = [line.split("\t") if n_columns > 1 else [line] for line in stream]
-        for number, row in enumerate(rows, 1):
-            if len(row) != n_columns:
-                raise DataError(
-                    f"{path}, line {number}: {len(row)} columns, expected {n_columns} references "
-                    "separated by tabs"
-                )
-        streams += map(list, zip(*rows, strict=True))
+        streams.append(stream)
     return lines, streams
 
 
-def read_texts(
-    path: Path,
-    columns: int | None = None,
-    advice: str = "leave only the column to score (`cut -f`)",
-) -> list[str]:
-    """The lines of a UTF-8 file, or the segments of a test set in the SGML of WMT. Both may be
-    packed.
-
-    Args:
-        columns: None: one, so there should be no tabs.
-        advice: what to do about tabs.
+def read_texts(path: Path) -> list[str]:
+    """The lines of a UTF-8 file, which may be packed.
 
     Raises:
-        DataError: it cannot be read, has no text, is other markup, or seems to have columns.
+        DataError: it cannot be read, has no text, is markup, or seems to have columns.
     """
     lines = [*read_text_lines(path)]
     filled = [line for line in lines if line.strip()]
     if not filled:
         raise DataError(f"{path} has only empty lines; there is nothing to score")
     if _MARKUP.match(filled[0]):
-        return _segments(path, "\n".join(lines))
+        raise DataError(
+            f"{path}: is SGML, XML or HTML; save it as text with a sentence in each line, for test "
+            "sets of WMT that of `sacrebleu -t`"
+        )
     if all(_RECORD.match(line) for line in filled):
         raise DataError(
             f"{path}: has a JSON object or several quoted cells in each line; leave only the texts "
             "to score, one per line"
         )
     n_tabs = sum("\t" in line for line in filled)
-    if columns is None and n_tabs > MAX_TABS * len(filled):
+    if n_tabs > MAX_TABS * len(filled):
         raise DataError(
             f"{path}: {n_tabs:,} of {len(filled):,} lines have tabs, so they seem to have several "
-            f"columns; {advice}"
+            "columns; leave only the column to score (`cut -f`)"
         )
     return lines
-
-
-def _segments(path: Path, text: str) -> list[str]:
-    """The sentences of SGML, each on one line."""
-    segments = _SEGMENT.findall(text)
-    if not segments or _SEVERAL_LANGUAGES.search(text):
-        raise DataError(
-            f"{path}: is XML or HTML, but no file of WMT with a <seg> for each sentence of one "
-            "language; save it as text with a sentence in each line"
-        )
-    return [html.unescape(" ".join(segment.split())) for segment in segments]
 
 
 def pick_across_lengths(texts: Sequence[str], n: int) -> list[int]:

@@ -18,7 +18,6 @@ from nmt.commands.evaluate import (
 )
 from nmt.commands.options import (
     BeamOption,
-    ColumnsOption,
     DataOption,
     DecodingOption,
     DeviceOption,
@@ -73,7 +72,6 @@ def command(
     sources: SourcesOption = None,
     hypotheses: HypothesesOption = None,
     references: ReferencesOption = None,
-    columns: ColumnsOption = None,
     details: Annotated[
         bool,
         typer.Option(
@@ -126,9 +124,7 @@ def command(
     """
     paths, references = runs_and_references(folders, references, hypotheses)
     overrides = decoding_overrides(set_, beam)
-    request = Request(
-        paths, hypotheses, split, data, sources, references, columns, overrides, device
-    )
+    request = Request(paths, hypotheses, split, data, sources, references, overrides, device)
     request.check(
         {
             "give one run; `nmt evaluate` scores several": len(paths) > 1,
