@@ -131,13 +131,23 @@ def open_input(sentences: Sequence[str], file: Path | None) -> InputTexts:
             ):
                 raise DataError(f"sentence {number}: not UTF-8")
         return InputTexts([sentences], "command line", "sentence")
+    name, stream = _open(file, "give sentences or --file")
+    return InputTexts(_read_lines(stream, name), name, "line", stream.isatty())
+
+
+def _open(file: Path | None, advice: str) -> tuple[str, Any]:
+    """The name of a file, and its bytes as a stream; stdin for `-`, and without a file. Raises:
+    DataError.
+
+    Args:
+        advice: what to do if stdin is closed.
+    """
     if file is None or str(file) == "-":
         if sys.stdin is None:
-            raise DataError("stdin is closed; give sentences or --file")
-        stream: Any = sys.stdin.buffer
-        return InputTexts(_read_lines(stream, "stdin"), "stdin", "line", stream.isatty())
+            raise DataError(f"stdin is closed; {advice}")
+        return "stdin", sys.stdin.buffer
     with explain_read_errors(file):
-        return InputTexts(_read_lines(file.open("rb"), str(file)), str(file), "line")
+        return str(file), file.open("rb")
 
 
 def _read_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:
@@ -169,7 +179,11 @@ def open_document(
             refuse_unread(str(file))
         return None
     try:
-        place, content = _read(file)
+        place, stream = _open(file, "give --file")
+        with explain_read_errors(Path(place)), stream:
+            content = stream.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise DataError(f"{place}: larger than {MAX_BYTES:,} bytes; divide it")
         open_file = import_object(FORMATS[name].trait("opens"))
         return open_file(content, place, name, fill_all=fill == "all", languages=languages)
     except FormatError as error:
@@ -178,20 +192,6 @@ def open_document(
         if name == "txt" and not is_named:
             return None
         raise
-
-
-def _read(file: Path | None) -> tuple[str, bytes]:
-    """The name of a file and its content. Raises: DataError."""
-    if file is None or str(file) == "-":
-        if sys.stdin is None:
-            raise DataError("stdin is closed; give --file")
-        file, data = Path("stdin"), sys.stdin.buffer.read(MAX_BYTES + 1)
-    else:
-        with explain_read_errors(file), file.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise DataError(f"{file}: larger than {MAX_BYTES:,} bytes; divide it")
-    return str(file), data
 
 
 def document_format(file: Path | None, name: str | None, shown: Shown) -> str | None:
