@@ -157,17 +157,14 @@ def score(
     Args:
         hypotheses: N texts.
         references: streams of N texts; each stream is one set of references.
-        metrics: names of `METRICS`, in any case.
+        metrics: names of `METRICS`.
         lowercase: ignore case; the signature shows it.
         bootstrap: the number of resamples for a 95 % confidence interval; 0 for no interval.
         language: of the texts; what the metrics count as words depends on it.
-
-    Raises:
-        DataError: a metric is unknown, there is nothing to score, or the streams have different
-            lengths.
     """
-    names = [canonical_name(name) for name in metrics]
-    return [_score(name, hypotheses, references, lowercase, bootstrap, language) for name in names]
+    return [
+        _score(name, hypotheses, references, lowercase, bootstrap, language) for name in metrics
+    ]
 
 
 def _script_of(language: str, references: Sequence[Sequence[str]]) -> str | None:
@@ -354,17 +351,6 @@ def _score(
     bootstrap: int,
     language: str = "",
 ) -> MetricScore:
-    if not hypotheses:
-        raise DataError("nothing to score: there are no hypotheses")
-    if not references:
-        raise DataError("nothing to score against: there are no references")
-    for number, stream in enumerate(references, start=1):
-        if len(stream) != len(hypotheses):
-            which = f"reference {number}" if len(references) > 1 else "the reference"
-            raise DataError(
-                f"the hypotheses have {len(hypotheses)} lines, but {which} has {len(stream)}; "
-                "they must correspond line by line"
-            )
     metric = build_metric(name, lowercase=lowercase, language=language, references=references)
     counts = collect_statistics(metric, hypotheses, references)
     interval = None
