@@ -34,7 +34,6 @@ TEXTS = Path(__file__).with_name("check_same_texts.yaml")
 SHRINK = 4  # sizes of models, batches and subword vocabularies are divided by this
 WRITTEN = ("*.onnx", "neighbors.tsv", "checkpoints/*/*.safetensors")
 CHANGING = ("seconds", "tokens_per_second", "version", "code", "config_sha256")  # ends of keys
-NOT_UNDERSTOOD = 2  # exit status of a line with an unknown command or option
 TWO_PROCESSES = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
 
 
@@ -114,20 +113,15 @@ class Trials:
             yield from ("--set", each)
 
     def run(self, command: str, *options: str) -> bytes:
-        """The output of a command, or of its alternative after "|". First makes what it names."""
-        for alternative in command.split("|"):
-            words = [*alternative.split(), *options]
-            for word in words:
-                self.make("/".join(word.rpartition("=")[2].split("/")[:2]))
-            launcher = TWO_PROCESSES if "runs/two-processes" in words else ()
-            line = [sys.executable, *launcher, "-m", "nmt", *words]
-            done = subprocess.run(
-                line, cwd=self.folder, env=self.environment, capture_output=True, check=False
-            )
-            if done.returncode != NOT_UNDERSTOOD:
-                break
-        done.check_returncode()
-        return done.stdout
+        """The output of a command. First makes what it names."""
+        words = [*command.split(), *options]
+        for word in words:
+            self.make("/".join(word.rpartition("=")[2].split("/")[:2]))
+        launcher = TWO_PROCESSES if "runs/two-processes" in words else ()
+        line = [sys.executable, *launcher, "-m", "nmt", *words]
+        return subprocess.run(
+            line, cwd=self.folder, env=self.environment, capture_output=True, check=True
+        ).stdout
 
 
 def write_inputs(lines: Sequence[str], folder: Path) -> None:
