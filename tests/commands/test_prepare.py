@@ -2,13 +2,9 @@
 
 import gzip
 import json
-import os
-import random
 import re
-import shutil
-import subprocess
-import sys
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +16,12 @@ from nmt.data import corpus
 from nmt.data.corpus import Corpus, read_sentences, restore_texts
 from nmt.data.manifest import PREPARED_FILES, load_manifest
 from nmt.data.splitting import sentence_key
-from nmt.errors import DataError, NmtError
+from nmt.errors import DataError
 from nmt.extras.runs import check as doctor
 from nmt.lines import write_lines
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
+from tests.conftest import ROOT, in_one_process
 from tests.evaluation.test_scores import has_mecab
 from tests.toy import configure, contents, sentence_pairs, write_table
 
@@ -45,6 +42,11 @@ def table(tmp_path: Path) -> Path:
     return write_table(tmp_path / "deu.txt", PAIRS)
 
 
+def letters(texts: Iterable[str]) -> set[str]:
+    """The letters and digits of each text, by which `nmt prepare` compares them."""
+    return {"".join(filter(str.isalnum, text.casefold())) for text in texts}
+
+
 @pytest.mark.parametrize("kind", ["words", "bpe", "unigram", "characters"])
 def test_everything_is_there_and_fits_together(tmp_path: Path, table: Path, kind: str) -> None:
     config = configure(table, tokenizer={"kind": kind, "size": 60})
@@ -62,6 +64,11 @@ def test_everything_is_there_and_fits_together(tmp_path: Path, table: Path, kind
         assert len(vocabulary) == manifest["vocabulary"][side]["size"]
         assert manifest["tokenizers"][side] == tokenizer.signature
         assert manifest["vocabulary"][side]["coverage"] == 1
+        texts = [
+            letters(restore_texts(getattr(Corpus.load(folder, split), side), tokenizer, vocabulary))
+            for split in n_pairs
+        ]
+        assert sum(map(len, texts)) == len(set().union(*texts))  # no two splits share a sentence
         for split in ("dev", "test"):
             lines = read_sentences(folder, split, side)
             sentences = getattr(Corpus.load(folder, split), side)
@@ -252,17 +259,10 @@ def test_the_summary_is_a_short_table(toy: Toy) -> None:
 
 
 def test_text_is_utf8_whatever_the_locale(tmp_path: Path, table: Path, toy: Toy) -> None:
-    script = (
-        "from pathlib import Path; from nmt.commands import prepare\n"
-        "from nmt.config.load import load_config\n"
-        f"prepare.run(load_config(Path({str(tmp_path / 'c.yaml')!r})))"
-    )
     config = configure(table, data={"prepared": str(tmp_path / "toy")})
     (tmp_path / "c.yaml").write_text(json.dumps(config.to_dict()), encoding="utf-8")
-    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    subprocess.run(
-        [sys.executable, "-c", script], check=True, env=environment, cwd=Path(__file__).parents[2]
-    )
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    in_one_process([["prepare", "-c", "c.yaml"]], tmp_path, PYTHONPATH=str(ROOT), **locale)
     assert contents(tmp_path / "toy") == contents(toy[0])
     assert "König" in (tmp_path / "toy" / "dev.tgt.txt").read_text(encoding="utf-8")
 
@@ -420,18 +420,3 @@ def test_shards_hold_the_same_data(
     doctor.command(tmp_path / "many")
     assert prepare.run(configure(table), tmp_path / "many")["already_prepared"]
     prepare.run(configure(table), tmp_path / "many", overwrite=True)
-
-
-def test_doctor_reads_large_files_too(
-    tmp_path: Path, toy: Toy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = shutil.copytree(toy[0], tmp_path / "toy")
-    path = folder / "train.src.npy"
-    ids = np.load(path)
-    random.Random(1).shuffle(ids)
-    np.save(path, ids)
-    for module in ("corpus", "manifest"):
-        monkeypatch.setattr(f"nmt.data.{module}.MAX_HASHED_BYTES", 1000)
-    Corpus.load(folder, "train")
-    with pytest.raises(NmtError, match=r"^damaged: contents$"):
-        doctor.command(folder)

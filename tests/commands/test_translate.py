@@ -4,23 +4,20 @@ import gc
 import json
 import os
 import select
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
 import pytest
-import torch
 
 from nmt import cli
+from nmt.commands import answers
 from nmt.decoding import forced as scoring
 from nmt.decoding import translator
 from nmt.decoding.translation import Translation
 from nmt.lines import CONVERT
-from nmt.run import load
 from tests.conftest import Run
 from tests.toy import write
 
@@ -311,29 +308,23 @@ def test_without_finished_lines_there_is_no_partial_file(
     assert [*tmp_path.iterdir()] == []
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(os.name == "nt", reason="no such signals")
-def test_an_interruption_keeps_finished_lines(trained: Path, tmp_path: Path) -> None:
-    output, partial = tmp_path / "out.txt", tmp_path / "out.txt.partial"
-    command = [sys.executable, "-m", "nmt", "translate", "--run", str(trained), "-o", str(output)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stderr is not None
-        process.stdin.write(b"qqq\n")
-        process.stdin.flush()
-        end = time.monotonic() + 60
-        while not partial.exists() or not partial.stat().st_size:
-            assert time.monotonic() < end
-        time.sleep(
-            0.5
-        )  # a signal just before Python waits for a line is noticed only after that line
-        process.send_signal(signal.SIGINT)
-        lines = process.stderr.read().decode().splitlines()
-        assert process.wait(60) == 130
-    assert lines[0].startswith("nmt: line 1: no word of the source is in the vocabulary")
-    assert lines[1:] == [f"nmt: finished lines are in {partial}", "nmt: interrupted"]
+def test_an_interruption_keeps_finished_lines(
+    nmt: Run, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lines_and_ctrl_c(*_: object) -> Iterator[list[str]]:
+        yield ["qqq"]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(answers, "stream_lines", lines_and_ctrl_c)
+    result = nmt("translate", "--run", trained, "-o", tmp_path / "out.txt")
+    partial = tmp_path / "out.txt.partial"
+    assert result.status == 130
+    assert result.err == (
+        "nmt: line 1: no word of the source is in the vocabulary\n"
+        f"nmt: finished lines are in {partial}\nnmt: interrupted\n"
+    )
     assert partial.read_text(encoding="utf-8").count("\n") == 1
-    assert not output.exists()
+    assert [*tmp_path.iterdir()] == [partial]
 
 
 def limit(
@@ -406,16 +397,6 @@ def test_a_sentence_that_does_not_fit_into_memory_is_named(
     assert scored.err.endswith(
         f"nmt: command line, sentence 2: {reason}; split it into sentences\n"
     )
-
-
-def test_a_model_that_does_not_fit_into_memory(
-    nmt: Run, trained: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
-
-    monkeypatch.setattr(load, "load_graphs", refuse)
-    nmt.refuses("nmt: out of memory; ", "translate", "--run", trained, DOG)
 
 
 def test_warnings_do_not_go_to_stdout_where_stderr_is_closed(
