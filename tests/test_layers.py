@@ -38,8 +38,6 @@ WITH_TORCH = {
 WITHOUT_TORCH = [
     path for path in MODULES if path not in WITH_TORCH and PACKAGE / "extras" not in path.parents
 ]
-# They import it where they need it: to train, to record a training, to print its version.
-ON_USE = {PACKAGE / f"{name}.py" for name in ("cli", "commands/train", "run/provenance")}
 
 
 def name_of(path: Path) -> str:
@@ -88,13 +86,6 @@ def upward_imports(path: Path, source: str) -> list[str]:
 
 
 @each_module
-def test_every_part_has_its_layer(path: Path) -> None:
-    assert part_of(path) in {*LEVEL, "__init__"}, (
-        f"{name_of(path)}: add its folder to LAYERS in tests/test_layers.py"
-    )
-
-
-@each_module
 def test_imports_go_left_only(path: Path) -> None:
     if path != PACKAGE / "__init__.py":
         assert upward_imports(path, path.read_text(encoding="utf-8")) == []
@@ -115,39 +106,22 @@ def test_a_forbidden_import_is_found(module: str, line: str) -> None:
     assert upward_imports(PACKAGE / module, line)
 
 
-@pytest.mark.parametrize("path", sorted({*WITHOUT_TORCH} - ON_USE), ids=name_of)
-def test_needs_no_torch(path: Path) -> None:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    assert [name for _, name in imported(tree) if name.partition(".")[0] == "torch"] == []
-
-
 IMPORT_ALL = """
 import sys
 sys.modules["torch"] = None
 from importlib import import_module
+from nmt.config.parts import FORMATS, PAIR_FORMATS, TOKENIZERS
 for name in sys.argv[1:]:
     import_module(name)
-"""
-
-
-def test_what_they_import_needs_no_torch() -> None:
-    paths = [path for path in WITHOUT_TORCH if path.stem != "__main__"]
-    names = [name_of(path).removesuffix(".py").replace("/", ".") for path in paths]
-    subprocess.run([sys.executable, "-c", IMPORT_ALL, *names], check=True)
-
-
-READ_PAIRS = """
-import sys
-sys.modules["torch"] = None  # as in the workers of a preparation
-from nmt.config.parts import FORMATS, PAIR_FORMATS, TOKENIZERS
-from nmt.plugins import import_object
 for row in [*(FORMATS[name] for name in PAIR_FORMATS), *TOKENIZERS.values()]:
     row.load()
 """
 
 
-def test_workers_that_prepare_data_need_no_torch() -> None:
-    subprocess.run([sys.executable, "-c", READ_PAIRS], check=True)
+def test_what_translates_or_prepares_needs_no_torch() -> None:
+    paths = [path for path in WITHOUT_TORCH if path.stem != "__main__"]
+    names = [name_of(path).removesuffix(".py").replace("/", ".") for path in paths]
+    subprocess.run([sys.executable, "-c", IMPORT_ALL, *names], check=True)
 
 
 @each_module
@@ -178,23 +152,6 @@ def test_no_pickle(path: Path) -> None:
         if isinstance(node, ast.keyword) and node.arg == "allow_pickle"
     ]
     assert set(allowed) <= {"False"}
-
-
-@pytest.mark.parametrize(
-    "path",
-    [path for path in MODULES if path.name == "__init__.py" and path.parent != PACKAGE],
-    ids=name_of,
-)
-def test_packages_re_export_nothing(path: Path) -> None:
-    """The `__init__.py` of an extra has its rows, and imports only what describes them."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    allowed = {"nmt.plugins"} if "extras" in path.parts else set()
-    assert {name.rpartition(".")[0] for _, name in imported(tree)} <= allowed
-
-
-def test_every_folder_is_a_package() -> None:
-    folders = {path.parent for path in MODULES}
-    assert [name_of(folder) for folder in folders if not (folder / "__init__.py").is_file()] == []
 
 
 def test_version_is_that_of_the_project() -> None:
