@@ -5,7 +5,6 @@ import fcntl
 import os
 import shutil
 import signal
-import stat
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -89,20 +88,17 @@ def fsync_of_windows(descriptor: int) -> None:
         raise OSError(errno.EBADF, "Bad file descriptor")
 
 
-def open_of_windows(path: Path, *arguments: int) -> int:
-    if stat.S_ISDIR(path.stat().st_mode):
+def open_of_windows(path: Path, *arguments: int, open_file: Any = os.open) -> Any:
+    if os.path.isdir(path):
         raise PermissionError(errno.EACCES, "Permission denied")
-    return os.open(path, *arguments)
+    return open_file(path, *arguments)
 
 
 def test_windows_synchronizes_no_folder_and_only_what_is_open_for_writing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class System:
-        def __getattr__(self, name: str) -> object:
-            return {"fsync": fsync_of_windows, "open": open_of_windows}.get(name, getattr(os, name))
-
-    monkeypatch.setattr(files, "os", System())
+    monkeypatch.setattr(os, "fsync", fsync_of_windows)
+    monkeypatch.setattr(os, "open", open_of_windows)
     monkeypatch.setattr(files, "FOLDERS_CAN_BE_OPENED", False)
     write_text(tmp_path / "file", "text")
     for fill in (new_folder, replacing_folder):

@@ -11,6 +11,7 @@ import pytest
 import nmt
 from nmt.config.yaml_text import dump
 from nmt.errors import ConfigError, StopTraining
+from nmt.run.journal import read_events
 from nmt.training.record import (
     BeginEvent,
     CheckpointEvent,
@@ -92,13 +93,9 @@ def weights(run: Path, step: int) -> dict[str, bytes]:
 
 
 def journal(run: Path) -> list[dict[str, Any]]:
-    events = [
-        json.loads(line)
-        for line in (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()
-    ]
     return [
         {key: value for key, value in event.items() if key not in ("seconds", "tokens_per_second")}
-        for event in events
+        for event in read_events(run / "journal.jsonl")
     ]
 
 

@@ -6,9 +6,7 @@ import os
 import re
 import subprocess
 import sys
-import sysconfig
 import tomllib
-import venv
 import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -113,38 +111,6 @@ def built(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The `nmt` command of a new environment: the wheel, and the other packages of this
-    environment.
-    """
-    folder = tmp_path_factory.mktemp("environment")
-    venv.create(folder, with_pip=False)
-    bin_folder = folder / ("Scripts" if os.name == "nt" else "bin")
-    python = bin_folder / ("python.exe" if os.name == "nt" else "python")
-    packages = Path(
-        run(
-            python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder
-        ).strip()
-    )
-    (packages / "others.pth").write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
-    (wheel,) = built.glob("*.whl")
-    run(
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        python,
-        "install",
-        "--no-deps",
-        "--no-index",
-        "--quiet",
-        wheel,
-        cwd=folder,
-    )
-    return bin_folder / "nmt"
-
-
 @pytest.mark.slow
 def test_the_sdist_gives_the_same_wheel_which_holds_the_package_and_the_starter_project(
     built: Path, root: Path, tmp_path: Path
@@ -165,12 +131,16 @@ def test_the_sdist_gives_the_same_wheel_which_holds_the_package_and_the_starter_
 
 @pytest.mark.slow
 def test_the_installed_command_starts_a_project_without_the_repository(
-    installed: Path, tmp_path: Path
+    built: Path, tmp_path: Path
 ) -> None:
-    python = installed.with_name("python.exe" if os.name == "nt" else "python")
-    path = Path(run(python, "-c", "import nmt; print(nmt.__file__)", cwd=tmp_path).strip())
-    assert path.is_relative_to(installed.parent.parent)
-    run(installed, "init", "first", cwd=tmp_path)
+    """The wheel in a folder of its own, and the other packages of this environment."""
+    (wheel,) = built.glob("*.whl")
+    pip = ("-m", "pip", "install", "--no-deps", "--no-index", "--quiet", "--target", "wheel")
+    run(sys.executable, *pip, wheel, cwd=tmp_path)
+    nmt, path = tmp_path / "wheel/bin/nmt", {"PYTHONPATH": str(tmp_path / "wheel")}
+    script = "import nmt; print(nmt.__file__)"
+    assert run(sys.executable, "-c", script, cwd=tmp_path, **path).startswith(path["PYTHONPATH"])
+    run(nmt, "init", "first", cwd=tmp_path, **path)
     prepare = ("prepare", "-c", "sample.yaml", "--set", "data.max_pairs=900")
-    assert "written to" in run(installed, *prepare, cwd=tmp_path / "first")
+    assert "written to" in run(nmt, *prepare, cwd=tmp_path / "first", **path)
     assert (tmp_path / "first" / "data" / "prepared" / "sample" / "manifest.json").is_file()

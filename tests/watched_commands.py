@@ -57,26 +57,23 @@ WRITING = {
     "shutil.rmtree",
 }
 RUNNING = {"os.system", "subprocess.Popen", "os.exec", "os.posix_spawn"}
-EVALUATING = ("eval('1')", "exec('1')", "compile('1', 'x', 'eval')")
-UNPICKLING = ("pickle.loads(b'N.')", "_pickle.loads(b'cposix\\nsystem\\n.')", "torch.load('x')")
-CONNECTING = (
-    "socket.create_connection(('127.0.0.1', 9))",
-    "socket.socket().connect_ex(('127.0.0.1', 9))",
-)
-CHANGING = (
-    "open('written', 'w')",
-    "os.open('written', os.O_CREAT | os.O_WRONLY)",
-    "os.mkdir('written')",
-    "os.remove('written')",
-    "os.symlink('x', 'written')",
-    "shutil.rmtree('written')",
-    "os.system('true')",
-    "subprocess.run(['true'])",
-)
-VIOLATIONS = {  # what a command may do -> what the watch must find
-    "write": (*EVALUATING, *UNPICKLING, *CONNECTING),
-    "connect": (*EVALUATING, *UNPICKLING, *CHANGING),
-    "": (*EVALUATING, *UNPICKLING, *CONNECTING, *CHANGING),
+VIOLATIONS = {  # what the watch must find -> what a command may do all the same
+    "eval('1')": "write connect",
+    "exec('1')": "write connect",
+    "compile('1', 'x', 'eval')": "write connect",
+    "pickle.loads(b'N.')": "write connect",
+    "_pickle.loads(b'cposix\\nsystem\\n.')": "write connect",
+    "torch.load('x')": "write connect",
+    "socket.create_connection(('127.0.0.1', 9))": "write",
+    "socket.socket().connect_ex(('127.0.0.1', 9))": "write",
+    "open('written', 'w')": "connect",
+    "os.open('written', os.O_CREAT | os.O_WRONLY)": "connect",
+    "os.mkdir('written')": "connect",
+    "os.remove('written')": "connect",
+    "os.symlink('x', 'written')": "connect",
+    "shutil.rmtree('written')": "connect",
+    "os.system('true')": "connect",
+    "subprocess.run(['true'])": "connect",
 }
 permissions = {"write"}
 found: list[str] = []  # also in threads, and where the exception is caught
@@ -164,20 +161,19 @@ def check_watch() -> None:
     """Raises: AssertionError if the watch does not find something that it should find."""
     names = ("os", "pickle", "_pickle", "shutil", "socket", "subprocess", "torch")
     modules = {name: importlib.import_module(name) for name in names}
-    codes = {code for violations in VIOLATIONS.values() for code in violations}
     calls: dict[str, Callable[[], object]] = {
-        code: eval(compile(f"lambda: {code}", f"{PACKAGE}/x.py", "eval"), modules) for code in codes
+        code: eval(compile(f"lambda: {code}", f"{PACKAGE}/x.py", "eval"), modules)
+        for code in VIOLATIONS
     }
     torch.load = pickle.load = pickle.loads = refuse
     sys.addaudithook(watch)
-    for allowed, violations in VIOLATIONS.items():
+    for code, allowed in VIOLATIONS.items():
         allow(allowed)
-        for code in violations:
-            try:
-                calls[code]()
-            except SystemExit:
-                continue
-            raise AssertionError(f"the watch does not find {code}")
+        try:
+            calls[code]()
+        except SystemExit:
+            continue
+        raise AssertionError(f"the watch does not find {code}")
     found.clear()
 
 

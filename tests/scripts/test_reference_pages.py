@@ -4,9 +4,7 @@ import re
 from typing import Any
 
 import pytest
-import typer
 
-from nmt.cli import all_commands, app
 from nmt.config.schema import Config
 from nmt.config.section import section_of
 from scripts import reference_pages
@@ -42,18 +40,6 @@ def test_configuration_shows_type_bounds_and_default() -> None:
     assert bidirectional.split(" | ")[1:3] == ["`true` or `false`", "`true`"]
     (name,) = (line for line in lines if "{ #name }" in line)
     assert "must be given" in name
-
-
-def test_commands_has_every_option_of_every_command() -> None:
-    page, group = reference_pages.commands(), typer.main.get_command(app)
-    sections = dict(re.findall(r"^## `nmt ([\w -]+)`(.*?)(?=^## |\Z)", page, re.M | re.S))
-    table = {name: row for name, row in all_commands().items() if row.place}
-    assert list(sections) == list(table)
-    for name, section in sections.items():
-        command: Any = group.get_command(None, name)  # type: ignore[attr-defined]
-        options = {option for parameter in command.params for option in parameter.opts}
-        options = {option for option in options if option.startswith("--")}
-        assert options <= set(re.findall(r"--[\w-]+", section)), name
 
 
 def test_tables_are_not_broken() -> None:
