@@ -9,16 +9,15 @@ import tqdm.notebook
 from nmt import bars
 
 
-def pretend_notebook(monkeypatch: pytest.MonkeyPatch, kernel: object) -> None:
-    module = SimpleNamespace(
-        get_ipython=lambda: SimpleNamespace(kernel=kernel) if kernel else SimpleNamespace()
-    )
-    monkeypatch.setitem(sys.modules, "IPython", module)
+def pretend_ipython(monkeypatch: pytest.MonkeyPatch, shell: object) -> None:
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
 
 
 @pytest.mark.parametrize("is_terminal", [False, True])
-def test_a_terminal(is_terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "IPython", raising=False)
+@pytest.mark.parametrize("shell", [None, SimpleNamespace()])
+def test_a_terminal(is_terminal: bool, shell: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in a shell of IPython, which has no kernel."""
+    pretend_ipython(monkeypatch, shell)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal, raising=False)
     assert (bars.in_notebook(), bars.is_watched()) == (False, is_terminal)
     assert type(bars.progress_bar(disable=True)) is tqdm.tqdm
@@ -28,7 +27,7 @@ def test_a_terminal(is_terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_notebook(
     has_widgets: bool, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
 ) -> None:
-    pretend_notebook(monkeypatch, "kernel")
+    pretend_ipython(monkeypatch, SimpleNamespace(kernel="kernel"))
     monkeypatch.setattr(
         bars, "find_spec", lambda name: object() if has_widgets and name == "ipywidgets" else None
     )
@@ -37,8 +36,3 @@ def test_a_notebook(
         tqdm.notebook.tqdm if has_widgets else tqdm.tqdm
     )
     assert not list(recwarn)
-
-
-def test_the_shell_of_ipython_is_no_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
-    pretend_notebook(monkeypatch, None)
-    assert not bars.in_notebook()
