@@ -327,50 +327,21 @@ def test_an_interruption_keeps_finished_lines(
     assert [*tmp_path.iterdir()] == [partial]
 
 
-def limit(
-    monkeypatch: pytest.MonkeyPatch, module: object, name: str, most: int, longest: int
-) -> list[int]:
-    """Let only batches of at most `most` sentences of at most `longest` tokens fit into memory.
-    Returns the list of their sizes.
-    """
-    real, sizes = getattr(module, name), list[int]()
+def limit(monkeypatch: pytest.MonkeyPatch, module: object, name: str) -> None:
+    """Let only sentences of at most 8 tokens fit into memory."""
+    real = getattr(module, name)
 
     def limited(
         model: object, src: Sequence[Sequence[int]], *more: object, **others: object
     ) -> object:
-        if len(src) > most or max(map(len, src)) > longest:
+        if max(map(len, src)) > 8:
             raise RuntimeError(
-                "[enforce fail at alloc_cpu.cpp:124] DefaultCPUAllocator: can't allocate "
-                "memory: "
+                "[enforce fail at alloc_cpu.cpp:124] DefaultCPUAllocator: can't allocate memory: "
                 "you tried ..."
             )
-        sizes.append(len(src))
         return real(model, src, *more, **others)
 
     monkeypatch.setattr(module, name, limited)
-    return sizes
-
-
-def test_a_batch_that_does_not_fit_into_memory_is_halved(
-    nmt: Run, trained: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    texts = [
-        f"The {noun} sees the {thing}."
-        for noun in ("dog", "king", "man")
-        for thing in ("tree", "day")
-    ]
-    here = ["translate", "--run", trained]
-    expected = nmt(*here, *texts).out
-    held = limit(monkeypatch, translator, "search", most=2, longest=99)
-    assert nmt(*here, *texts).out == expected
-    assert sorted(held) == [1, 1, 2, 2]
-    pairs = "".join(f"{text}\tDer Hund.\n" for text in texts).encode()
-    scores = nmt(*here, "--score", stdin=pairs).out
-    limit(monkeypatch, scoring, "score_batch", most=1, longest=99)
-    halved = nmt(*here, "--score", stdin=pairs).out
-    assert [float(number) for number in halved.split()] == pytest.approx(
-        [float(number) for number in scores.split()], abs=1e-3
-    )
 
 
 def test_a_sentence_that_does_not_fit_into_memory_is_named(
@@ -379,7 +350,7 @@ def test_a_sentence_that_does_not_fit_into_memory_is_named(
     here, long = ["translate", "--run", trained], f"{DOG[:-1]} and {DOG}"
     first = nmt(*here, DOG).out
     reason = "does not fit into memory, even alone"
-    limit(monkeypatch, translator, "search", most=9, longest=8)
+    limit(monkeypatch, translator, "search")
     # The shorter line 4 is tried first; still it is line 2 that is named.
     result = nmt(*here, stdin="\n".join([DOG, f"{long} {long}", DOG, long]).encode())
     advice = "lower decoding.beam or decoding.max_source_tokens"
@@ -391,7 +362,7 @@ def test_a_sentence_that_does_not_fit_into_memory_is_named(
     text = f"sentence 1: {reason}; lower the number of samples or decoding.max_source_tokens\n"
     samples = ("--set", "decoding.method=sampling", "--n-best", 7, long)
     nmt.refuses(f"nmt: command line, {text}", *here, *samples)
-    limit(monkeypatch, scoring, "score_batch", most=9, longest=8)
+    limit(monkeypatch, scoring, "score_batch")
     scored = nmt(*here, "--score", f"{DOG}\tDer Hund.", f"{long}\tDer Hund.")
     assert (scored.status, scored.out.count("\n")) == (1, 1)
     assert scored.err.endswith(

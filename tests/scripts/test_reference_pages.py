@@ -1,31 +1,10 @@
 """The pages of the documentation that are made from the code."""
 
 import re
-from typing import Any
 
 import pytest
 
-from nmt.config.schema import Config
-from nmt.config.section import section_of
 from scripts import reference_pages
-
-
-def keys(section: Any, prefix: str = "") -> list[str]:
-    """All keys that hold a value, with dots."""
-    below = [(name, section_of(section, name)) for name in section.model_fields]
-    return [
-        key
-        for name, part in below
-        for key in ([prefix + name] if part is None else keys(part, f"{prefix}{name}."))
-    ]
-
-
-def test_configuration_has_every_key_once() -> None:
-    page = reference_pages.configuration()
-    anchors = re.findall(r"\{ #(?!section-)([\w.]+) \}", page)
-    assert len(anchors) == len(set(anchors))
-    shared = re.compile(r"data\.(dev|test)\.")  # the section of data.source describes these
-    assert {key for key in keys(Config) if not shared.match(key)} <= set(anchors)
 
 
 def test_configuration_shows_type_bounds_and_default() -> None:
