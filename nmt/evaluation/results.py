@@ -70,13 +70,10 @@ def read_files(first: Path, references: Sequence[Path]) -> tuple[list[str], list
     Raises:
         DataError: as `read_texts`, or a file has another number of lines.
     """
-    lines = read_texts(first)
-    streams: list[list[str]] = []
-    for path in references:
-        stream = read_texts(path)
+    lines, streams = read_texts(first), [read_texts(path) for path in references]
+    for path, stream in zip(references, streams, strict=True):
         if len(stream) != len(lines):
             raise DataError(f"{path} has {len(stream)} lines, but {first} has {len(lines)}")
-        streams.append(stream)
     return lines, streams
 
 
