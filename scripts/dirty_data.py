@@ -7,11 +7,9 @@ reasons set to drop, and reads suspicious.tsv. Third languages are messages of i
 
 import argparse
 import gettext
-import gzip
 import random
 import re
 import tempfile
-import zipfile
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,7 +20,7 @@ from nmt.config.load import config_from_dict
 from nmt.data.manifest import SUSPICIOUS
 from nmt.data.reading import drop_reason
 from nmt.data.suspicion.rules import REASONS
-from nmt.lines import read_lines, write_lines
+from nmt.lines import read_lines, read_text_lines, write_lines
 from nmt.text.tokenizers import normalize
 
 Pair = tuple[str, str]
@@ -35,13 +33,7 @@ BOILERPLATE = "Click here to subscribe to our free newsletter!"
 
 def read(path: Path, *, is_reversed: bool) -> list[Pair]:
     """The different pairs of a table, packed or not."""
-    content = path.read_bytes()
-    if path.suffix == ".zip":
-        with zipfile.ZipFile(path) as archive:
-            content = archive.read(next(each for each in archive.namelist() if each[0] != "_"))
-    elif path.suffix == ".gz":
-        content = gzip.decompress(content)
-    rows = (line.split("\t") for line in content.decode().splitlines())
+    rows = (line.split("\t") for line in read_text_lines(path))
     return [*dict.fromkeys((row[is_reversed], row[not is_reversed]) for row in rows)]
 
 
