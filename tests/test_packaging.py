@@ -137,7 +137,8 @@ def test_the_installed_command_starts_a_project_without_the_repository(
     (wheel,) = built.glob("*.whl")
     pip = ("-m", "pip", "install", "--no-deps", "--no-index", "--quiet", "--target", "wheel")
     run(sys.executable, *pip, wheel, cwd=tmp_path)
-    nmt, path = tmp_path / "wheel/bin/nmt", {"PYTHONPATH": str(tmp_path / "wheel")}
+    nmt = tmp_path / "wheel/bin/nmt"
+    path = {"PYTHONPATH": str(tmp_path / "wheel")}
     script = "import nmt; print(nmt.__file__)"
     assert run(sys.executable, "-c", script, cwd=tmp_path, **path).startswith(path["PYTHONPATH"])
     run(nmt, "init", "first", cwd=tmp_path, **path)

@@ -70,7 +70,8 @@ def read_files(first: Path, references: Sequence[Path]) -> tuple[list[str], list
     Raises:
         DataError: as `read_texts`, or a file has another number of lines.
     """
-    lines, streams = read_texts(first), [read_texts(path) for path in references]
+    lines = read_texts(first)
+    streams = [read_texts(path) for path in references]
     for path, stream in zip(references, streams, strict=True):
         if len(stream) != len(lines):
             raise DataError(f"{path} has {len(stream)} lines, but {first} has {len(lines)}")
