@@ -17,7 +17,7 @@ PACKAGE = ROOT / "nmt"
 
 # Imports go left only, and freely within a folder. No file of the core imports an extra.
 LAYERS = (
-    "errors < plugins < bars < cores < files < lines < config < device < text < report < data < "
+    "errors < plugins < cores < files < lines < config < device < text < report < data < "
     "model < evaluation < decoding < run < texts < training < commands < cli < extras"
 )
 LEVEL = {part: level for level, part in enumerate([*LAYERS.split(" < "), "__main__"])}

@@ -1,5 +1,6 @@
 """`nmt prepare`: sentence pairs to splits, vocabularies and ids, in a folder with a manifest."""
 
+import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -10,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-from nmt.bars import is_watched
 from nmt.commands.options import ConfigOption, JsonOption, QuietOption, SetOption, to_json
 from nmt.config.load import load_config
 from nmt.config.parts import FORMATS
@@ -111,7 +111,7 @@ def run(
     if any(Path(each.path).resolve().is_relative_to(folder.resolve()) for each in inputs):
         raise DataError(f"{folder}: is one of its own sources; name another folder with -o")
     n_workers = worker_count(config.data.workers)
-    show_bars = is_watched() if progress is None else progress
+    show_bars = sys.stderr.isatty() if progress is None else progress
     with explain_write_errors(folder), replacing_folder(folder) as building:
         ceiling = partial(_ceiling, config.data.tgt_language)
         with start_workers(n_workers) as workers:

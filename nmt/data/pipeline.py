@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from nmt.bars import progress_bar
 from nmt.config.parts import TOKENIZERS
 from nmt.config.schema import CleaningConfig, Config, SourceConfig
 from nmt.data import checks, encoding, splitting
@@ -72,7 +71,7 @@ class Job:
 
     def bar(self, label: str, total: int, unit: str = " pairs") -> "tqdm[Any]":
         """A bar of the progress of a step."""
-        return progress_bar(
+        return tqdm(
             total=total, desc=f"{label:<9}", unit=unit, unit_scale=True, disable=not self.show_bars
         )
 

@@ -6,7 +6,8 @@ from contextlib import AbstractContextManager, suppress
 from textwrap import indent
 from typing import Any
 
-from nmt.bars import progress_bar
+from tqdm import tqdm
+
 from nmt.config.schema import Config
 from nmt.training.precision import describe_precision
 from nmt.training.record import (
@@ -80,7 +81,7 @@ class Console(AbstractContextManager["Console"]):
         )
         if sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown"):
             if self.bar is None:  # a training that continues begins in the middle
-                self.bar = progress_bar(total=1.0, initial=event.fraction, bar_format=BAR_FORMAT)
+                self.bar = tqdm(total=1.0, initial=event.fraction, bar_format=BAR_FORMAT)
             self.bar.set_description_str(line, refresh=False)
             self.bar.update(event.fraction - self.bar.n)
         elif event.step % self.config.training.log_every == 0:

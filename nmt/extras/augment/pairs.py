@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from tqdm import tqdm
 
-from nmt.bars import is_watched, progress_bar
 from nmt.config.parts import DeviceName
 from nmt.config.schema import BatchConfig, CleaningConfig
 from nmt.data import reading
@@ -264,9 +264,7 @@ def translate(tasks: Sequence[Task], overrides: Sequence[str], device: DeviceNam
             )
     total = sum(len(task.texts) for task in tasks)
     done = total - sum(len(texts) for shards in missing for _, texts in shards)
-    with progress_bar(
-        total=total, initial=done, unit=" sentences", disable=not is_watched()
-    ) as bar:
+    with tqdm(total=total, initial=done, unit=" sentences", disable=None) as bar:
         for number, (task, shards) in enumerate(zip(tasks, missing, strict=True), 1):
             run, _ = task.member
             bar.set_description(f"{number} of {len(tasks)}, {task.origin} {run.name}")
@@ -330,9 +328,7 @@ def write_soft_targets(folder: Path, models: Sequence[Seq2Seq]) -> None:
     """Write the soft targets of all training pairs in the folder."""
     train = Corpus.load(folder, "train")
     with (
-        progress_bar(
-            total=len(train), unit=" pairs", desc="soft targets", disable=not is_watched()
-        ) as bar,
+        tqdm(total=len(train), unit=" pairs", desc="soft targets", disable=None) as bar,
         SequencesWriter(folder / SOFT_TARGETS, len(train)) as writer,
     ):
         for ids, lengths in soft_targets(models, train):
