@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import chain
-from locale import locale_alias
 from pathlib import Path
 
 import numpy as np
@@ -53,11 +52,15 @@ SCRIPTS = {
 # Languages whose frequent words are those of another one, in spaCy's lists.
 SAME_WORDS = {"sr": "hr", "bs": "hr", "sh": "hr", "no": "nb", "nn": "nb", "gl": "pt"}
 SAME_WORDS |= {"yi": "he", "dz": "bo"}
-# Codes of ISO 639-1 that Python's list of locales lacks.
-OTHER_CODES = (
-    "ab ae av ay ba bh bm ch co cr cu fj gn ho hz ie ii io jv kg ki kj kr kv la lu mh na nd ng nv "
-    "oj pi qu rm rn sg sn su tw ty vo za"
-)
+SHORT_CODES = """
+    aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv
+    cy da de dv dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr
+    ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw
+    ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn no nr nv
+    ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg sh si sk sl sm sn so sq
+    sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh
+    yi yo za zh zu
+"""  # ISO 639-1
 MIN_SHARE = 0.07  # of a side that is in another language, for a warning
 
 # Signs that a text is not as people write it: what, pattern, least part of the sentences, remedy.
@@ -250,9 +253,7 @@ def find_other_language(texts: Sequence[str], language: str) -> tuple[str, float
         # Few words say little; the words of a language without a list may be those of a relative,
         # and a code of three letters may be another one for the same language. A code that does not
         # exist, such as "cz" for "cs", is a mistake, so the guess counts.
-        is_code = own in OTHER_CODES.split() or any(
-            re.match(rf"{own}(_|$)", name) for name in locale_alias
-        )
+        is_code = own in SHORT_CODES.split()
         if len(own) == 3 or (is_code and guess not in SCRIPTS.values()):
             return guess, 0
     share = count / max(1, len(texts))

@@ -9,21 +9,15 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from heapq import nlargest
 
-from nmt.data.checks import LETTERS, SCRIPTS, languages_by_stop_word, spacy_languages
+from nmt.data.checks import LETTERS, SCRIPTS, SHORT_CODES, languages_by_stop_word, spacy_languages
 from nmt.text.tokenizers import NO_SPACES
 
-# ISO 639-1, and the codes of three letters that corpora have.
-CODES = """
-    aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv
-    cy da de dv dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr
-    ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw
-    ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn no nr nv
-    ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg sh si sk sl sm sn so sq
-    sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh
-    yi yo za zh zu
+# The codes of three letters that corpora have.
+LONG_CODES = """
     ara arb bul ces cmn dan deu dut ell eng est fas fin fra fre ger heb hin hun ind ita jpn kor lav
     lit nld nob pol por ron rum rus slk slv spa srp swe tha tur ukr vie zho
 """
+CODES = (*SHORT_CODES.split(), *LONG_CODES.split())
 # Names of languages in themselves, and of English, German and French in some others.
 NAMES = {
     "en": "englisch anglais inglés inglese inglês engels angielski английский 英語 英语 英文 영어",
@@ -59,7 +53,7 @@ def language_of_name(name: str) -> str | None:
     """
     word = name.strip().lower().rpartition(".")[2]
     first, last = re.split(r"[-_]| *\(", word)[0], re.split(r"[_(]", word)[-1].rstrip(")")
-    codes = {code: code for code in (*CODES.split(), *_names().values())}
+    codes = {code: code for code in (*CODES, *_names().values())}
     return next(filter(None, map((codes | _names()).get, (first, word, last))), None)
 
 
@@ -70,7 +64,7 @@ def pair_of_name(name: str, guesses: Sequence[str | None]) -> Sequence[str | Non
     for found in re.finditer(r"(?<![a-z])([a-z]{2,3})[-_]([a-z]{2,3})(?![a-z])", name.lower()):
         pair = found.groups()
         fits = all(guess in (None, code) for guess, code in zip(guesses, pair, strict=True))
-        if fits and {*pair} <= {*CODES.split()}:
+        if fits and {*pair} <= {*CODES}:
             return pair
     return guesses
 
