@@ -216,9 +216,9 @@ def files_in(path: Path) -> list[Path]:
     Raises:
         DataError: a folder has files of several kinds, or none.
     """
-    names = [each.relative_to(path).as_posix() for each in path.rglob("*") if each.is_file()]
-    with suppress(zipfile.BadZipFile, OSError), zipfile.ZipFile(path) as archive:
-        names = archive.namelist()
+    names = member_names(path) or [
+        each.relative_to(path).as_posix() for each in path.rglob("*") if each.is_file()
+    ]
     tables = tables_of(candidates(names))
     kinds = sorted({PurePosixPath(name).suffix.lower() for name in tables})
     if len(kinds) == 1 and (len(tables) > 1 or path.is_dir()):
@@ -229,6 +229,13 @@ def files_in(path: Path) -> list[Path]:
             f"{path}: is a folder with {found}; name files of one kind, such as {path}/*.po"
         )
     return [path]
+
+
+def member_names(path: Path) -> list[str]:
+    """None for a file that is no zip; reading it reports a damaged one."""
+    with suppress(zipfile.BadZipFile, OSError), zipfile.ZipFile(path) as archive:
+        return archive.namelist()
+    return []
 
 
 def named(files: Sequence[str]) -> str:

@@ -5,7 +5,6 @@ Everything is read by the readers of `nmt prepare`.
 import csv
 import json
 import re
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from nmt.config.parts import FORMATS, choices, having
-from nmt.data.formats import Languages, files_in, find_files
+from nmt.data.formats import Languages, files_in, find_files, member_names
 from nmt.data.tables import DELIMITERS, find_dialect, read_rows
 from nmt.errors import DataError
 from nmt.extras.init.languages import guess_language, language_of_name, pair_of_name
@@ -223,7 +222,7 @@ def recognize(path: Path) -> str:
     """
     if len(languages_of_members(path)) > 1:
         return "lines"
-    if OFFICE_FILES & {*_member_names(path)}:
+    if OFFICE_FILES & {*member_names(path)}:
         raise DataError(f"{path}: is an office document, which `nmt` does not read; {TABLE}")
     content = b"".join(islice(read_blocks(path), 8))
     if content.startswith(b"PAR1"):
@@ -240,15 +239,8 @@ def recognize(path: Path) -> str:
 
 def languages_of_members(path: Path) -> list[str]:
     """The languages that names of files in a zip end with, in order: `News.en-fr.en` has "en"."""
-    endings = (PurePosixPath(name).suffix[1:] for name in _member_names(path))
+    endings = (PurePosixPath(name).suffix[1:] for name in member_names(path))
     return [*dict.fromkeys(code for code in map(language_of_name, endings) if code)]
-
-
-def _member_names(path: Path) -> list[str]:
-    """None for a file that is no zip; reading it reports a damaged one."""
-    with suppress(zipfile.BadZipFile, OSError), zipfile.ZipFile(path) as archive:
-        return archive.namelist()
-    return []
 
 
 def _inspect_table(path: Path, wanted: Languages | None) -> PairFiles:
