@@ -117,9 +117,8 @@ class Sequences:
 
     def __getitem__(self, index: int) -> Ids:
         """The ids of a sentence, without <sos> and <eos>. Raises: IndexError."""
-        if not -len(self) <= index < len(self):
+        if not 0 <= index < len(self):
             raise IndexError(f"sentence {index} of {len(self)}")
-        index %= len(self)
         shard = bisect_right(self._ends, index)
         ids, offsets = self._shards[shard]
         position = index - self._starts[shard]

@@ -157,18 +157,17 @@ class Pairs:
 
     def fingerprints(self, kind: Kind, is_wanted: Mask | None = None) -> Fingerprints:
         """The fingerprints of all pairs, or of those that are wanted."""
-        all_pairs = np.fromfile(_fingerprint_file(self.path, kind), "<u8", len(self))
+        all_pairs = np.fromfile(self._file(kind), "<u8", len(self))
         return all_pairs if is_wanted is None else all_pairs[is_wanted]
 
     def origins(self) -> npt.NDArray[np.uint64]:
         """[N, 2]: the line of each pair in its file; what a rule says, as the place in `REASONS`
         from 1 on, or 0 for nothing.
         """
-        return np.fromfile(self._origin_file, "<u8", 2 * len(self)).reshape(-1, 2)
+        return np.fromfile(self._file("origin"), "<u8", 2 * len(self)).reshape(-1, 2)
 
-    @property
-    def _origin_file(self) -> Path:
-        return self.path.with_name(f"{self.path.name}.origin")
+    def _file(self, kind: str) -> Path:
+        return self.path.with_name(f"{self.path.name}.{kind}")
 
     def stream(self, copies: npt.NDArray[np.generic] | None = None) -> Iterator[Pair]:
         """The pairs in order, each as often as `copies` says; by default once."""
@@ -184,14 +183,10 @@ class Pairs:
         columns = np.frombuffer(chunk.fingerprints, "<u8").reshape(-1, len(KINDS))
         self._count += len(columns)
         for kind, column in zip(KINDS, columns.T, strict=True):
-            with _fingerprint_file(self.path, kind).open("ab") as file:
+            with self._file(kind).open("ab") as file:
                 file.write(column.tobytes())
-        with self._origin_file.open("ab") as file:
+        with self._file("origin").open("ab") as file:
             file.write(np.array(chunk.origins, "<u8").tobytes())
-
-
-def _fingerprint_file(path: Path, kind: Kind) -> Path:
-    return path.with_name(f"{path.name}.{kind}")
 
 
 def to_pair(line: str) -> Pair:

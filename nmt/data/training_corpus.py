@@ -9,11 +9,10 @@ in this way.
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmt.config.parts import TOKENIZERS
 from nmt.config.schema import Config
-from nmt.data.corpus import SOFT_TARGETS, Corpus, Sequences
+from nmt.data.corpus import SOFT_TARGETS, Corpus, Mask, Sequences
 from nmt.data.manifest import load_manifest, most_copies
 from nmt.errors import DataError
 from nmt.text.vocabulary import SPECIALS, UNK
@@ -59,7 +58,7 @@ def load_soft_targets(folder: Path, corpus: Corpus) -> Sequences:
     return sentences
 
 
-def find_rare_words(corpus: Corpus) -> tuple[NDArray[np.bool_], NDArray[np.bool_]] | None:
+def find_rare_words(corpus: Corpus) -> tuple[Mask, Mask] | None:
     """For `Corpus.rare_words`: the words that occur once, and `<unk>` itself if it is in the data.
     None if both sides have `<unk>`.
     """
@@ -75,12 +74,12 @@ def notes_on(corpus: Corpus) -> list[str]:
     return [NO_RARE_WORDS]
 
 
-def _rare(sentences: Sequences) -> NDArray[np.bool_]:
+def _rare(sentences: Sequences) -> Mask:
     counts = np.zeros(len(SPECIALS), np.int64)
     for ids, _ in sentences.blocks():
         block = np.bincount(ids, minlength=len(counts))
         block[: len(counts)] += counts
         counts = block
-    is_rare: NDArray[np.bool_] = counts == 1
+    is_rare: Mask = counts == 1
     is_rare[UNK] = counts[UNK] > 0
     return is_rare

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from nmt.config.parts import TOKENIZERS
 from nmt.config.schema import TokenizerConfig
@@ -66,12 +66,20 @@ def has_letters(text: str) -> bool:
 
 def normalize(text: str) -> str:
     """One line in Unicode NFC without invisible characters, words separated by one space each."""
-    return text if _is_normal(text) else normalize_and_report(text)[0]
+    return normalize_and_report(text)[0]
 
 
 def normalize_and_report(text: str) -> tuple[str, list[str]]:
     """The normal form of `text`, and the names of the repairs (see `REPAIRS`) that changed it."""
-    if _is_normal(text):
+    # Nearly every sentence passes this fast check: printable characters are neither invisible nor
+    # white space, except " ".
+    if (
+        text.isprintable()
+        and "  " not in text
+        and text[:1] != " "
+        and text[-1:] != " "
+        and (text.isascii() or unicodedata.is_normalized("NFC", text))
+    ):
         return text, []
     visible = _INVISIBLE.sub("", text)
     spaced = " ".join(visible.split())
@@ -84,19 +92,6 @@ def normalize_and_report(text: str) -> tuple[str, list[str]]:
     return composed, [name for name, before, after in steps if before != after]
 
 
-def _is_normal(text: str) -> bool:
-    """A fast check that nearly every sentence passes: printable characters are neither invisible
-    nor white space, except " ".
-    """
-    return (
-        text.isprintable()
-        and "  " not in text
-        and text[:1] != " "
-        and text[-1:] != " "
-        and (text.isascii() or unicodedata.is_normalized("NFC", text))
-    )
-
-
 class Tokenizer(ABC):
     """Splits text of one language into tokens; several threads may share one.
 
@@ -104,6 +99,7 @@ class Tokenizer(ABC):
     method `learn(texts, config)`; model is the path of the bytes that this returned.
 
     Attributes:
+        config: its section of the configuration.
         mark: a character of tokens that tells about the spaces of the text.
         look_alike: takes its place in the text itself.
         signature: names everything that the tokens depend on.
@@ -116,12 +112,8 @@ class Tokenizer(ABC):
 
     def __init__(self, config: TokenizerConfig, name: str) -> None:
         """`name`: what the tokens depend on, beside kind and case."""
-        self._config = config
+        self.config = config
         self.signature = f"{config.kind}|{name}|case:{'lower' if config.lowercase else 'mixed'}"
-
-    def settings(self) -> dict[str, Any]:
-        """What decides, beside the model, how it splits and joins."""
-        return {"kind": self._config.kind, "lowercase": self._config.lowercase}
 
     @classmethod
     def _normalize(cls, text: str, lowercase: bool) -> str:
@@ -132,7 +124,7 @@ class Tokenizer(ABC):
 
     def normalize(self, text: str) -> str:
         """The text that `split` splits, and that `join` restores."""
-        return self._normalize(text, self._config.lowercase)
+        return self._normalize(text, self.config.lowercase)
 
     def split(self, text: str) -> list[str]:
         """The tokens of a text."""

@@ -34,14 +34,11 @@ class Vocabulary:
         follows for each token.
 
         Raises:
-            ValueError: a token occurs twice, is spelled like a special token, or cannot be stored
-                in the file.
+            ValueError: a token cannot be stored in the file.
         """
         self._tokens = (*SPECIALS, *tokens)
         self.counts = (0, counts[0], 0, 0, *counts[1:])
         self._ids = {token: index for index, token in enumerate(tokens, start=len(SPECIALS))}
-        if len(self._ids) != len(tokens) or not self._ids.keys().isdisjoint(SPECIALS):
-            raise ValueError("each token must occur once, and not be spelled like a special token")
         if any(not token or "\t" in token or "\n" in token or "\r" in token for token in tokens):
             raise ValueError("a token must not be empty, nor contain a tab or a line break")
 
@@ -171,10 +168,9 @@ class WordFrequencies:
 
     def log_probs(self, texts: Sequence[str]) -> list[float]:
         """Of the tokens of each text, as if each were independent of the others."""
-        all_tokens = self._tokenizer.split_all(texts)
         return [
             sum(self._log_probs[index] for index in self._vocabulary.ids(tokens))
-            for tokens in all_tokens
+            for tokens in self._tokenizer.split_all(texts)
         ]
 
     def known(self, text: str) -> list[bool]:

@@ -59,7 +59,6 @@ def test_sentences_of_large_files_are_mapped_not_loaded(
     read = Sequences.load(tmp_path / "train.src")
     assert isinstance(read[1], np.memmap)
     assert read[1].dtype == np.int32
-    assert read[-1].tolist() == read[1].tolist()
     with pytest.raises(IndexError, match="sentence 2 of 2"):
         read[2]
 
@@ -88,7 +87,7 @@ def test_many_sentences_are_written_in_shards(
     assert sorted(path.name for path in tmp_path.glob("train*")) == names
     assert all(map(is_prepared_file, names))
     read = Sequences.load(tmp_path / "train.src")
-    assert [read[index].tolist() for index in range(-11, 11)] == sentences * 2
+    assert [read[index].tolist() for index in range(11)] == sentences
     assert (len(read), read.n_tokens) == (11, 15)
     assert read.lengths.tolist() == [index % 4 for index in range(11)]
     for start in range(12):

@@ -3,21 +3,19 @@
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
-from itertools import chain
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from nmt.data.checks import SAME_WORDS
-from nmt.data.corpus import Corpus, Sequences
+from nmt.data.corpus import Corpus, Mask, Sequences
 from nmt.data.reading import CHUNK_ROWS, Pair, Source
 from nmt.data.suspicion.rules import REASONS, Reason
 from nmt.data.suspicion.scores import N_KNOWN, SURE, Kind, explain, judge, make_wrong, score
 from nmt.data.suspicion.words import (
     Floats,
     Indices,
-    Mask,
     Words,
     find_copies,
     is_same_text,
@@ -192,8 +190,8 @@ class Judged:
 
         def are_other(is_asked: Mask) -> Mask:
             """[n, 2], of both sides of some pairs."""
-            texts = chain.from_iterable(self.read(is_asked))
-            found = [_is_other(text, self._languages, detect) for text in texts]
+            pairs = self.read(is_asked)
+            found = [[_is_other(text, self._languages, detect) for text in pair] for pair in pairs]
             return np.array(found, np.bool_).reshape(-1, 2)
 
         has_scores = bool(np.isfinite(self.score).any())

@@ -15,10 +15,10 @@ from nmt.config.schema import DataConfig
 from nmt.data.formats import named
 from nmt.data.manifest import SUSPICIOUS
 from nmt.data.reading import MAX_LISTED, Source
-from nmt.data.splitting import are_among, find_first
+from nmt.data.splitting import Mask, are_among, find_first
 from nmt.data.suspicion.find import Judged, Run
 from nmt.data.suspicion.rules import REASONS, Reason
-from nmt.data.suspicion.words import Indices, Mask
+from nmt.data.suspicion.words import Indices
 from nmt.errors import NmtWarning
 from nmt.lines import write_lines
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.data.corpus import Corpus, Sequences
+from nmt.data.corpus import Corpus, Mask, Sequences
 from nmt.data.encoding import TokenizedChunk, TokenTable
 from nmt.text.tokenizers import NO_SPACES, WORD_CHARACTERS
 
@@ -37,7 +37,6 @@ _IS_UNSPACED = re.compile(f"[{UNSPACED}]").match
 
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.integer[Any]]
-Mask = NDArray[np.bool_]
 
 
 def split(text: str) -> list[str]:

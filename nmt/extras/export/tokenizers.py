@@ -62,7 +62,7 @@ def tokenizer_data(tokenizer: Tokenizer) -> dict[str, Any]:
     Raises:
         ConfigError: a browser cannot split text in this way.
     """
-    settings, data = tokenizer.settings(), None
+    data = None
     if isinstance(tokenizer, SubwordTokenizer):
         model = tokenizer.model
         pieces = [i for i in range(len(model)) if i != model.unk_id()]
@@ -71,8 +71,8 @@ def tokenizer_data(tokenizer: Tokenizer) -> dict[str, Any]:
     elif isinstance(tokenizer, WordTokenizer):
         data = _word_rules(tokenizer)
     elif not isinstance(tokenizer, CharacterTokenizer):
-        raise ConfigError(f"tokenizer.kind: {settings['kind']} cannot run in a browser")
-    return {**settings, "data": data}
+        raise ConfigError(f"tokenizer.kind: {tokenizer.config.kind} cannot run in a browser")
+    return {"kind": tokenizer.config.kind, "lowercase": tokenizer.config.lowercase, "data": data}
 
 
 def _word_rules(tokenizer: WordTokenizer) -> Any:

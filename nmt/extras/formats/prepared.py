@@ -9,8 +9,9 @@ from nmt.data.formats import Files, Languages, PairSource, RawRow
 from nmt.data.manifest import MANIFEST, load_manifest, original_ranges, prepared_config
 from nmt.errors import DataError
 from nmt.lines import ignore_progress
+from nmt.run.folder import load_vocabularies
 from nmt.text.tokenizers import SIDES, load_tokenizer
-from nmt.text.vocabulary import SPECIALS, UNK, Vocabulary
+from nmt.text.vocabulary import SPECIALS, UNK
 
 
 def open_prepared(_config: SourceConfig, files: Files, languages: Languages) -> list[PairSource]:
@@ -53,8 +54,7 @@ class PreparedSource(PairSource):
             load_tokenizer(config.tokenizer, language, side, self.path)
             for side, language in zip(SIDES, config.data.direction.split("-"), strict=True)
         )
-        src_words, tgt_words = (Vocabulary.load(self.path / f"{side}.vocab.txt") for side in SIDES)
-        for pair in restore_pairs(corpus, (src, tgt), (src_words, tgt_words)):
+        for pair in restore_pairs(corpus, (src, tgt), load_vocabularies(self.path)):
             if SPECIALS[UNK] not in "\t".join(pair):
                 yield tuple(text.encode() for text in self._turned(pair))
         advance((self.path / MANIFEST).stat().st_size)

@@ -372,9 +372,6 @@ class _TmxTarget:
         if self._in_segment:
             self._texts[self._language].append(PLACE)
 
-    def close(self) -> None:
-        """The parser calls it at the end."""
-
 
 def _is_placeholder(text: str) -> bool:
     """Whether a text is one placeholder of a program, such as {name} or %s."""
