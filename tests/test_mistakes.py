@@ -225,6 +225,9 @@ DATA = [
         "pairs.tsv: is a folder with no files of pairs; name files of one kind",
         edit=both(lambda: Path("pairs.tsv").unlink(), lambda: Path("pairs.tsv").mkdir()),
     ),
+    case("x*.csv: no file matches; check the pattern", "data.source.path=x*.csv"),
+    case("a*: cannot be read (File name too long)", f"data.source.path={'a' * 5000}*"),
+    case("contains a zero byte, so it cannot be a path", r'data.source.path="a\0b"'),
     case("pairs.tsv: is empty", edit=lambda: write([])),
     case(
         "pairs.tsv: holds no pairs",
@@ -250,8 +253,17 @@ DATA = [
         edit=lambda: write([["en", "de"], *ROWS]),
     ),
     case(
+        "looks like an export from tatoeba.org (id, text, id, text); use format tatoeba",
+        "data.source={format: manythings, path: pairs.tsv}",
+        edit=lambda: write([["1276", "Hi.", "123", "Hallo!"]]),
+    ),
+    case(
         "line 1 has 2 columns, expected 3 columns separated by tabs",
         "data.source.columns={en: 1, de: 3}",
+    ),
+    case(
+        "pairs.tsv: format links needs three files: the ids of column 1 and 2, the sentences of",
+        f"data.source={{{TABLE.replace('tsv,', 'links,', 1)}}}",
     ),
     case("columns are numbered from 1, there is no column 0", "data.source.columns={en: 0, de: 1}"),
     case(
@@ -301,6 +313,8 @@ DATA = [
     ),
     case("but the configuration expects abc", "data.source.sha256=abc"),
     case("ftp://x/y does not begin with http", "data.source={url: 'ftp://x/y'}"),
+    case("file:///x does not begin with http", "data.source={url: 'file:///x'}"),
+    case("x.zip does not begin with http", "data.source={url: x.zip}"),
     case(
         "dev.tsv: no sentence in it has a translation; check",
         *DEV,
@@ -317,6 +331,14 @@ DATA = [
         "used whole, so fix the line",
         *DEV,
         edit=lambda: write_sets(ROWS, [ROWS[0], ["x"], *ROWS[:9]], ROWS[:9]),
+    ),
+    case(
+        "dev.tsv: line 3 has 1 column, expected 2 columns separated by semicolons, cells in",
+        *(each.replace("tsv", "csv", 1) for each in DEV),
+        edit=both(
+            lambda: write_sets(ROWS, [], ROWS[:9]),
+            lambda: Path("dev.tsv").write_text('a;b\n"c;d";e\nx\n', encoding="utf-8"),
+        ),
     ),
     case(
         "data.split: dev 190 + test 20 leave no training data, there are only 200",

@@ -14,6 +14,7 @@ from nmt.config.load import config_from_dict
 from nmt.config.schema import Config
 from nmt.data.corpus import Sequences
 from nmt.data.manifest import MANIFEST
+from nmt.data.padding import SentenceIds
 from nmt.files import CHECKSUMS_FILE
 
 NOUNS = [
@@ -91,7 +92,7 @@ def configure(table: Path, **sections: Any) -> Config:
     )
 
 
-def sequences(rows: Sequence[Sequence[int]]) -> Sequences:
+def sequences(rows: Sequence[SentenceIds]) -> Sequences:
     ids = np.array([index for row in rows for index in row], np.int32)
     return Sequences.of_blocks([(ids, np.array([*map(len, rows)], np.int32))])
 

@@ -4,6 +4,7 @@ import json
 import re
 from difflib import unified_diff
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -72,6 +73,7 @@ def test_editors_find_the_schema_and_accept_the_configuration(path: Path) -> Non
         "{name: x, sed: 1}",
         "{name: x, data: {direction: english}}",
         "{name: x, decoding: {beam: 0}}",
+        "{name: x, model: {attention: {score: dotted}}}",
     ],
 )
 def test_editors_refuse_a_wrong_configuration(text: str) -> None:
@@ -87,27 +89,17 @@ def test_the_schema_explains_and_constrains_each_key() -> None:
         for section in sections
         for key in section["properties"].values()
     )
-    assert value["$defs"]["AttentionConfig"]["properties"]["score"]["enum"][:2] == [
-        "dot",
-        "general",
-    ]
 
 
 def test_models_of_both_directions_have_the_same_data() -> None:
-    forward, backward, *others = (
-        load_config(ROOT / "configs" / f"tatoeba{name}.yaml")
-        for name in ("", "-de-en", "-large", "-luong")
-    )
+    names = ("", "-de-en", "-large", "-luong")
+    configs = [load_config(ROOT / "configs" / f"tatoeba{name}.yaml") for name in names]
+    forward, backward, *_ = configs
     assert backward.data.direction == forward.data.opposite_direction
     assert backward.data.split.direction == forward.data.direction
-    for section in ("source", "cleaning", "max_pairs"):
-        assert all(
-            getattr(config.data, section) == getattr(backward.data, section)
-            for config in (forward, *others)
-        )
-    for config in (forward, *others):
-        split = config.data.split
-        assert (split.seed, split.test) == (backward.data.split.seed, backward.data.split.test)
+    kept: Any = {"source": True, "cleaning": True, "max_pairs": True, "split": {"seed", "test"}}
+    data = [config.data.model_dump(include=kept) for config in configs]
+    assert data == data[:1] * len(configs)
     assert (forward.model, forward.tokenizer) == (backward.model, backward.tokenizer)
     length = {key: getattr(forward.training, key) for key in ("max_steps", "validate_every")}
     assert forward.training == backward.training.model_copy(update=length)

@@ -142,10 +142,6 @@ def test_comments_stand_beside_their_keys() -> None:
     assert yaml.safe_load(AFTER) == yaml.safe_load(BEFORE)
 
 
-def test_an_unknown_key_keeps_its_comment() -> None:
-    assert comment("name: x\nother: 1 # mine\n").splitlines()[1] == "other: 1 # mine"
-
-
 def test_comments_need_valid_yaml() -> None:
     with pytest.raises(ConfigError, match="not valid YAML"):
         comment("name: [")

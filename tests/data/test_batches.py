@@ -16,8 +16,6 @@ from nmt.data import batches
 from nmt.data.batches import (
     PART_PAIRS,
     RANGE_PAIRS,
-    Batch,
-    Part,
     build_batch,
     divide_epoch,
     plan_batches,
@@ -26,6 +24,7 @@ from nmt.data.batches import (
 )
 from nmt.data.corpus import Corpus, Sequences, pack_soft_targets
 from nmt.text.vocabulary import EOS, PAD, SOS
+from tests.toy import sequences
 
 lengths = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=200)
 
@@ -108,38 +107,14 @@ def test_soft_targets_stay_with_their_tokens() -> None:
                 np.tile(np.array([0.5, 0.25], np.float32), (len(tokens), 1)),
             )
         )
-
-    def sequences(rows: list[Any]) -> Sequences:
-        return Sequences.of_blocks(
-            [(np.concatenate(rows).astype(np.int32), np.array([*map(len, rows)], np.int32))]
-        )
-
     corpus = Corpus(sequences(sentences), sequences(sentences), soft_targets=sequences(packed))
-
-    def check(batch: Batch) -> None:
-        assert batch.soft_targets is not None
-        ids, probabilities = batch.soft_targets
-        tokens = batch.tgt_out.flatten()[batch.token_positions]
-        assert ids.tolist() == torch.stack([tokens, tokens + 20], 1).tolist()
-        assert probabilities.tolist() == [[0.5, 0.25]] * batch.n_tokens
-
-    for batch in read_batches(corpus, [np.array([3, 0, 2]), np.array([1])]):
-        check(batch)
-        for half in batch.split_in_half():
-            check(half)
-
-
-def divide(
-    n_pairs: int, part_pairs: int, range_pairs: int, *, seed: int = 1, epoch: int = 0
-) -> list[Part]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batches, "PART_PAIRS", part_pairs)
-        patch.setattr(batches, "RANGE_PAIRS", range_pairs)
-        return [*divide_epoch(n_pairs, seed=seed, epoch=epoch)]
-
-
-def ranges(parts: list[Part]) -> list[list[tuple[int, int]]]:
-    return [part.ranges for part in parts]
+    for whole in read_batches(corpus, [np.array([3, 0, 2]), np.array([1])]):
+        for batch in (whole, *whole.split_in_half()):
+            assert batch.soft_targets is not None
+            ids, probabilities = batch.soft_targets
+            targets = batch.tgt_out.flatten()[batch.token_positions]
+            assert ids.tolist() == torch.stack([targets, targets + 20], 1).tolist()
+            assert probabilities.tolist() == [[0.5, 0.25]] * batch.n_tokens
 
 
 @given(
@@ -153,7 +128,10 @@ def test_each_pair_is_in_one_part_of_bounded_size(
     n_pairs: int, range_pairs: int, n_ranges: int, seed: int, epoch: int
 ) -> None:
     part_pairs = n_ranges * range_pairs
-    parts = divide(n_pairs, part_pairs, range_pairs, seed=seed, epoch=epoch)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batches, "PART_PAIRS", part_pairs)
+        patch.setattr(batches, "RANGE_PAIRS", range_pairs)
+        parts, again = ([*divide_epoch(n_pairs, seed=seed, epoch=epoch)] for _ in range(2))
     indices = [part.indices() for part in parts]
     assert sorted(np.concatenate(indices).tolist()) == [*range(n_pairs)]
     assert all(np.all(np.diff(part) > 0) for part in indices)
@@ -162,7 +140,7 @@ def test_each_pair_is_in_one_part_of_bounded_size(
     assert [(part.epoch, part.index, part.n_parts) for part in parts] == [
         (epoch, i, len(parts)) for i in range(len(parts))
     ]
-    assert ranges(parts) == ranges(divide(n_pairs, part_pairs, range_pairs, seed=seed, epoch=epoch))
+    assert parts == again
     assert len({part.key for part in parts}) == len(parts)
     assert parts[0].key == (seed, epoch)
 

@@ -1,6 +1,5 @@
 """nmt.data.checks: wrong files are refused, or give a warning; correct files do neither."""
 
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,19 +19,14 @@ from nmt.data.checks import (
 from nmt.data.formats import PairSource, open_source
 from nmt.data.reading import Pairs as PairsFile
 from nmt.data.reading import read_pairs
-from nmt.data.workers import Workers, start_workers
+from nmt.data.workers import start_workers
 from nmt.errors import DataError, NmtWarning
 from nmt.text.tokenizers import SIDES
 from nmt.text.vocabulary import Vocabulary
+from tests.toy import write_table
 
+pytestmark = pytest.mark.filterwarnings("error::nmt.errors.NmtWarning")
 Pairs = list[tuple[str, str]]
-DIRECTIONS = [("en", "de"), ("de", "en")]
-
-
-@pytest.fixture(scope="module")
-def workers() -> Iterator[Workers]:
-    with start_workers(1) as pool:
-        yield pool
 
 
 @pytest.fixture(scope="module")
@@ -44,16 +38,10 @@ def sample(root: Path) -> Pairs:
 def shifted(pairs: Pairs, shift: int) -> Pairs:
     """Each source with the target that was `shift` rows higher."""
     sources, targets = zip(*pairs, strict=True)
-    return [
-        *(
-            zip(sources[shift:], targets, strict=False)
-            if shift > 0
-            else zip(sources, targets[-shift:], strict=False)
-        )
-    ]
+    return [*zip(sources[shift:], targets, strict=False)]
 
 
-@pytest.mark.parametrize("shift", [*range(-MAX_SHIFT, 0), *range(1, MAX_SHIFT + 1)])
+@pytest.mark.parametrize("shift", range(1, MAX_SHIFT + 1))
 @pytest.mark.parametrize("n_pairs", [60, 1000])
 def test_a_shift_is_found_in_both_directions(sample: Pairs, shift: int, n_pairs: int) -> None:
     pairs = shifted(sample[:n_pairs], shift)
@@ -76,7 +64,7 @@ def test_no_shift_is_found_where_there_is_none(sample: Pairs) -> None:
     assert find_shift([("", "")] * 100) == 0
 
 
-@pytest.mark.parametrize("languages", DIRECTIONS)
+@pytest.mark.parametrize("languages", [("en", "de"), ("de", "en")])
 def test_swapped_languages_are_refused(sample: Pairs, languages: tuple[str, str]) -> None:
     src, tgt = languages
     right = [pair if src == "en" else pair[::-1] for pair in sample[:300]]
@@ -93,23 +81,13 @@ def test_swapped_languages_are_refused(sample: Pairs, languages: tuple[str, str]
     check_order("x.tsv", "line", (1, 4), languages, [*names, swapped[0]], names)
 
 
-def test_languages_without_a_list_of_words_give_a_warning_only_if_the_text_is_clearly_another_one(
-    sample: Pairs,
-) -> None:
-    with pytest.warns(
-        NmtWarning, match=r"the ge sentences are perhaps in another language \(they look like de\)"
-    ):
-        check_languages("x.tsv", sample[:300], ("en", "ge"))
-    check_languages("x.tsv", [("blorp snix " * 5, "glumf trask " * 5)] * 50, ("qx", "qy"))
-
-
 def test_a_part_in_another_language_gives_a_warning(sample: Pairs) -> None:
     english, german = map(list, zip(*sample[:200], strict=True))
     for share in (60, 100):
         mixed = [*german[share:], *english[:share]]
         assert find_other_language(mixed, "de")[0] == "en"
         with pytest.warns(NmtWarning, match="of the de sentences are perhaps in another"):
-            check_languages("x.tsv", [*zip(german, mixed, strict=True)], ("en", "de"))
+            check_languages("x.tsv", [*zip(english, mixed, strict=True)], ("en", "de"))
     assert find_other_language([*german, "The end of it is not here."], "de")[1] == 0
 
 
@@ -126,6 +104,7 @@ def test_a_part_in_another_language_gives_a_warning(sample: Pairs) -> None:
         ("dz", "ང་ཁྱིམ་ནང་འགྱོ་དོ།"),
         ("co", "Ùn sò micca s'ella hè in casa o in paese, ma a vecu dumane."),
         ("kg", "%s ka i nkumbu a %d ko"),
+        ("qx", "blorp snix " * 5),
     ],
 )
 def test_names_in_other_letters_are_no_other_language(language: str, text: str) -> None:
@@ -150,24 +129,22 @@ def test_names_in_other_letters_are_no_other_language(language: str, text: str) 
 def test_text_that_is_not_raw_gives_a_warning(sample: Pairs, text: str, what: str) -> None:
     with pytest.warns(NmtWarning, match=f"20% of the de sentences have {what}, for example"):
         check_raw_text("x.tsv", [*sample[:40], *[("x", text)] * 10], ("en", "de"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_raw_text("x.tsv", [*sample[:300], ("x", text)], ("en", "de"))
-        healthy = (
-            "H&M; R&D; AT&T",
-            "▁▂▃ ▁",
-            "# a ## b",
-            "an @@x",
-            "Hi Ġorġ",
-            "Où ? Là ! « Oui » ; non : si",
-        )
-        check_raw_text("x.tsv", [("x", text) for text in healthy] * 5, ("en", "fr"))
+    check_raw_text("x.tsv", [*sample[:300], ("x", text)], ("en", "de"))
+    healthy = (
+        "H&M; R&D; AT&T",
+        "▁▂▃ ▁",
+        "# a ## b",
+        "an @@x",
+        "Hi Ġorġ",
+        "Où ? Là ! « Oui » ; non : si",
+    )
+    check_raw_text("x.tsv", [("x", text) for text in healthy] * 5, ("en", "fr"))
 
 
 def test_subwords_that_are_too_rare_give_a_warning() -> None:
     syllables = [a + b for a in "abcdefgh" for b in "abcdefgh"]
     frequent, rare = (Vocabulary(syllables, [0, *[count] * 64]) for count in (9, 2))
-    characters = Vocabulary([*"abcdefgh"], [0, *[1] * 8])
+    characters = Vocabulary([*"abcdefgh"], [0, *[9] * 8])
     check_subwords({"src": frequent, "tgt": characters}, 8000)
     with pytest.warns(
         NmtWarning, match=r"tokenizer\.size: 8,000 is too .*64 of .* tgt .* about 20"
@@ -181,37 +158,29 @@ def test_subwords_that_are_too_rare_give_a_warning() -> None:
     check_subwords({"src": chinese, "tgt": chinese}, 90)
 
 
-def sources(shared_data: Path, root: Path, src: str, tgt: str) -> Iterator[PairSource]:
+def sources(shared_data: Path, root: Path, languages: tuple[str, str]) -> Iterator[PairSource]:
     table = SourceConfig(format="tsv", columns={"en": 1, "de": 2})
     for path in (root / "data" / "sample" / "sample.tsv", shared_data / "tatoeba" / "deu-eng.zip"):
-        yield from open_source(table, {"": [path]}, (src, tgt))
+        yield from open_source(table, {"": [path]}, languages)
     for name in ("train", "val", "test_2016_flickr"):
-        files = {
-            language: [shared_data / "multi30k" / f"{name}.{language}.gz"]
-            for language in (src, tgt)
-        }
-        yield from open_source(SourceConfig(format="lines"), files, (src, tgt))
+        files = {each: [shared_data / "multi30k" / f"{name}.{each}.gz"] for each in languages}
+        yield from open_source(SourceConfig(format="lines"), files, languages)
 
 
 @pytest.mark.slow
 def test_real_data_raises_no_false_alarm_and_its_shifted_copy_is_refused(
-    shared_data: Path, root: Path, tmp_path: Path, workers: Workers
+    shared_data: Path, root: Path, tmp_path: Path
 ) -> None:
-    languages = ("en", "de")
-    for number, source in enumerate(sources(shared_data, root, *languages)):
-        output = PairsFile(tmp_path / str(number))
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", NmtWarning)
+    languages, copy = ("en", "de"), tmp_path / "shifted.tsv"
+    config = SourceConfig(format="tsv", columns={"en": 1, "de": 2})
+    message = r"shifted: most sources belong to the target line below \(lines 1 to "
+    with start_workers(1) as workers:
+        for number, source in enumerate(sources(shared_data, root, languages)):
+            output = PairsFile(tmp_path / str(number))
             read_pairs([source], CleaningConfig(), workers, output, bool, languages=languages)
-        srcs, tgts = zip(*output.stream(), strict=True)
-        assert len(srcs) == len(output)
-        copy = tmp_path / "shifted.tsv"
-        copy.write_text(
-            "".join(f"{src}\t{tgt}\n" for src, tgt in zip(srcs[1:], tgts, strict=False)),
-            encoding="utf-8",
-        )
-        config = SourceConfig(format="tsv", columns={languages[0]: 1, languages[1]: 2})
-        shifted = open_source(config, {"": [copy]}, languages)
-        message = r"shifted: most sources belong to the target line below \(lines 1 to "
-        with pytest.raises(DataError, match=message):
-            read_pairs(shifted, None, workers, output, bool, languages=languages)
+            pairs = [*output.stream()]
+            assert len(pairs) == len(output)
+            write_table(copy, shifted(pairs, 1))
+            opened = open_source(config, {"": [copy]}, languages)
+            with pytest.raises(DataError, match=message):
+                read_pairs(opened, None, workers, output, bool, languages=languages)

@@ -11,7 +11,6 @@ import pytest
 
 from nmt.config.schema import SourceConfig
 from nmt.data.formats import NoPairError, PairSource, find_files, open_source
-from nmt.data.tables import find_dialect
 from nmt.errors import DataError
 from nmt.lines import read_raw_lines
 from tests.data.packing import Packer, archive, gzipped, plain, zipped
@@ -67,40 +66,11 @@ def test_aligned_files_are_read_side_by_side(tmp_path: Path, pack: Packer) -> No
     assert pairs(config, "de", "en") == [(tgt, src) for src, tgt in PAIRS]
 
 
-def test_aligned_files_may_lie_in_one_zip(tmp_path: Path) -> None:
-    path = archive(
-        tmp_path / "opus.zip",
-        {
-            "README": b"",
-            "x.de-en.en": b"Hi.\nRun!\n",
-            "x.de-en.de": b"Hallo!\nLauf!\n",
-            "x.xml": b"",
-        },
-    )
-    assert pairs(SourceConfig(format="lines", files={"en": path, "de": path})) == PAIRS
-
-
-def test_tatoebas_export_is_not_taken_for_manythings(tmp_path: Path) -> None:
-    path = plain(tmp_path / "pairs.tsv", b"1276\tHi.\t123\tHallo!\n")
-    with pytest.raises(
-        DataError, match=r"looks like an export from tatoeba\.org .*; use format tatoeba"
-    ):
-        pairs(SourceConfig(format="manythings", path=path))
-
-
-def test_several_files_are_one_source(tmp_path: Path) -> None:
-    table = {"en": 1, "de": 2}
-    (tmp_path / "parts").mkdir()
-    for number, (src, tgt) in enumerate(PAIRS * 2):
-        pack = gzipped if number % 2 else plain
-        pack(tmp_path / "parts" / f"{number}.tsv", f"{src}\t{tgt}\n".encode())
-    pattern = tmp_path / "parts" / "*.tsv*"
-    assert pairs(SourceConfig(format="tsv", path=pattern, columns=table)) == PAIRS * 2
-    listed = [tmp_path / "parts" / "1.tsv.gz", tmp_path / "parts" / "[02].tsv"]
-    mixed = [PAIRS[1], PAIRS[0], PAIRS[0]]
-    assert pairs(SourceConfig(format="tsv", path=listed, columns=table)) == mixed
-    named = plain(tmp_path / "a[1].tsv", b"Hi.\tHallo!\n")
-    assert find_files(named) == [named]
+def test_a_pattern_or_a_list_names_several_files(tmp_path: Path) -> None:
+    files = [plain(tmp_path / name, b"") for name in ("0.tsv", "1.tsv.gz", "2.tsv", "3[1].tsv")]
+    assert find_files(tmp_path / "*.tsv*") == files
+    listed = [files[1], tmp_path / "[02].tsv", files[3]]
+    assert find_files(listed) == [files[1], files[0], files[2], files[3]]
 
 
 def test_several_aligned_files_need_partners(tmp_path: Path) -> None:
@@ -120,19 +90,6 @@ def test_members_of_a_zip_without_a_name_are_no_candidates(tmp_path: Path) -> No
     assert list(read_raw_lines(plain(path, content))) == [b"a\tb"]
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("*.csv", r"\*\.csv: no file matches; check the pattern"),
-        ("a" * 5000 + "*", r"a\*: cannot be read \(File name too long\)$"),
-        ("a\0b", "contains a zero byte, so it cannot be a path$"),
-    ],
-)
-def test_a_path_without_files_is_refused(tmp_path: Path, name: str, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        find_files(tmp_path / name)
-
-
 # The dialect of a whole file decides how its rows are read
 
 TEXTS = [
@@ -145,10 +102,12 @@ TEXTS = [
 ]
 
 
+COLUMNS: Any = {"en": 1, "de": 2}
+
+
 def read(path: Path, kind: Any = "tsv", **columns: Any) -> list[tuple[str, str] | str]:
     """The pair of each row, or why it has none."""
-    config = SourceConfig(format=kind, columns=columns or {"en": 1, "de": 2})
-    (source,) = open_source(config, {"": [path]}, ("en", "de"))
+    (source,) = sources(SourceConfig(format=kind, path=path, columns=columns or COLUMNS))
     result: list[tuple[str, str] | str] = []
     for number, row in enumerate(source.rows(), source.first_line):
         try:
@@ -235,10 +194,3 @@ def test_the_last_column_of_manythings_may_be_missing(tmp_path: Path) -> None:
     lines = ["Hi.\tHallo!\tCC-BY", "Run!\tLauf!", "Hi.\tyou\tHallo!\tCC-BY", "Go.\tGeh.\tCC-BY"]
     path = plain(tmp_path / "deu.txt", "\n".join(lines).encode())
     assert read(path, "manythings") == [*PAIRS, "3 too many columns", ("Go.", "Geh.")]
-
-
-def test_a_dialect_is_said_in_words(tmp_path: Path) -> None:
-    path = plain(tmp_path / "table", b'a;b\n"c;d";e\n')
-    assert str(find_dialect(path, None, ",;")) == (
-        "2 columns separated by semicolons, cells in quotation marks"
-    )

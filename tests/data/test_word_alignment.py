@@ -23,7 +23,7 @@ corpora = st.lists(st.tuples(sentences, sentences), min_size=1, max_size=8).filt
 
 
 def corpus(pairs: Pairs) -> Corpus:
-    return Corpus(*(sequences(side) for side in zip(*pairs, strict=True)))
+    return Corpus(*map(sequences, zip(*pairs, strict=True)))
 
 
 def fitted(pairs: Pairs, iterations: int = 5, size: int = SIZE) -> WordAligner:
@@ -149,8 +149,6 @@ def test_translations_are_the_most_probable_ones() -> None:
             best += [(0.0, 0)] * (size - len(best))
             assert ids[word].tolist() == [t for _, t in best]
             np.testing.assert_allclose(probabilities[word], [p for p, _ in best])
-    ids, *_ = aligner.translations(1)
-    assert (ids[4, 0], ids[5, 0], ids[7, 0]) == (7, 8, 0)
     np.testing.assert_allclose(totals, counts.sum(1))
 
 
