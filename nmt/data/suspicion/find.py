@@ -1,9 +1,7 @@
 """Finds pairs that are no translations: by rules, as copies, in third languages, by alignment."""
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -92,9 +90,8 @@ class Judged:
 
     def file(self, number: int) -> str:
         """The name of the file that has a pair."""
-        files = self.sources[self.sets[number]].pairs.files
-        place = bisect_right(files, self.indices[number], key=itemgetter(0))
-        return str(files[place - 1][1])
+        files = reversed(self.sources[int(self.sets[number])].pairs.files)
+        return next(name for first, name in files if first <= self.indices[number])
 
     def _find(self) -> None:
         words, is_open = self._words, self.rules == 0

@@ -7,7 +7,6 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cache
-from heapq import nlargest
 
 from nmt.data.checks import LETTERS, SCRIPTS, SHORT_CODES, languages_by_stop_word, spacy_languages
 from nmt.text.tokenizers import NO_SPACES
@@ -130,7 +129,7 @@ def guess_language(texts: Iterable[str]) -> str | None:
                 scores[language] += 1 / len(languages)
                 found[language].add(word)
         n_texts.update(of_text)
-    best, second = [*nlargest(2, scores, key=scores.__getitem__), "", ""][:2]
+    best, second = [*sorted(scores, key=scores.__getitem__, reverse=True), "", ""][:2]
     share = n_texts[best] / max(1, len(texts))
     is_usual = share >= 0.8 or (share >= 0.4 and len(found[best]) >= 8)
     is_clear = scores[best] >= max(0.04 * n_words, 1.3 * scores[second])
