@@ -286,6 +286,10 @@ DATA = [
         edit=lambda: replace(Path("en.txt"), ROWS[0][0] + "\n", ""),
     ),
     case(
+        "2 files for en, but 1 for de; name as many for both",
+        "data.source={format: lines, files: {en: [en.txt, en.txt], de: de.txt}}",
+    ),
+    case(
         "the pairs are shifted: most sources belong to the target line above (lines 1 to 200)",
         LINES,
         edit=lambda: replace(
@@ -314,6 +318,11 @@ DATA = [
     case("but the configuration expects abc", "data.source.sha256=abc"),
     case("ftp://x/y does not begin with http", "data.source={url: 'ftp://x/y'}"),
     case("file:///x does not begin with http", "data.source={url: 'file:///x'}"),
+    case(
+        "http://example.org/x.tsv: http is not safe; use https, or give data.source.sha256",
+        "data.source={url: 'http://example.org/x.tsv'}",
+    ),
+    case("pairs.tsv: is a file; name another folder with -o", "data.prepared=pairs.tsv"),
     case("x.zip does not begin with http", "data.source={url: x.zip}"),
     case(
         "dev.tsv: no sentence in it has a translation; check",
@@ -395,6 +404,11 @@ DOUBTS = [
         "(they look like de); check data.dir",
         "data.direction=en-ge",
         "data.source.columns={en: 1, ge: 2}",
+    ),
+    case(
+        "the cz sentences are perhaps in another language",
+        "data.direction=en-cz",
+        "data.source.columns={en: 1, cz: 2}",
     ),
     case(
         r"most of its 200 pairs are dropped: \d+ too long; check the",

@@ -121,13 +121,9 @@ def test_override(tmp_path: Path, override: str, key: str, value: Any) -> None:
     assert found == value
 
 
-def test_the_message_names_the_overrides(tmp_path: Path) -> None:
-    path = write(tmp_path, SMALL)
-    with pytest.raises(ConfigError) as caught:
-        load_config(path, ["seed=2", "decoding.bem=3"])
-    assert str(caught.value).startswith(f"{path} with --set: decoding.bem: unknown key")
-    write(tmp_path, f"{SMALL}seed: many\n")
-    assert load_config(path, ["seed=2"]).seed == 2  # the override replaces the wrong value
+def test_an_override_replaces_a_wrong_value(tmp_path: Path) -> None:
+    path = write(tmp_path, f"{SMALL}seed: many\n")
+    assert load_config(path, ["seed=2"]).seed == 2
 
 
 @pytest.mark.parametrize(

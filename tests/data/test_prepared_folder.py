@@ -78,8 +78,6 @@ def test_a_folder_with_other_files_is_never_touched(
         ):
             prepare.run(configure(table), tmp_path / "papers", overwrite=overwrite)
     assert (tmp_path / "papers" / "thesis.txt").read_text() == "dear"
-    with pytest.raises(DataError, match=r"deu\.txt: is a file; name another folder with -o"):
-        prepare.run(configure(table), table)
     (folder / "notes.txt").write_text("dear")
     with pytest.raises(
         DataError, match=r"toy: also holds notes\.txt, not written by `nmt prepare`"

@@ -106,6 +106,7 @@ SCRIPT = """
 import time
 from nmt.data.workers import start_workers
 with start_workers(2) as workers:
+    list(workers.map(time.sleep, [(0.1,)] * 4))  # both have started then
     print("started", flush=True)
     try:
         list(workers.map(time.sleep, [(60,)] * 10))

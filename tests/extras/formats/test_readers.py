@@ -14,7 +14,6 @@ from nmt.config.schema import CleaningConfig, SourceConfig
 from nmt.data import formats
 from nmt.data.formats import open_source
 from nmt.data.reading import Pairs, Tally, read_pairs
-from nmt.data.suspicion.rules import EMPTY_TARGET
 from nmt.data.workers import start_workers
 from nmt.errors import DataError, NmtWarning
 from nmt.extras.formats import readers as record_sources
@@ -104,6 +103,7 @@ def array(indent: int | None = None) -> str:
 
 JSON_LINES = b'{"en": "Hi.", "de": "Hallo!", "id": 1}\n{"de": "Lauf, B\\u00e4r!", "en": "Run!"}\n'
 NESTED = b'{"translation": {"en": "Hi.", "de": "Hallo!"}, "x": {"a.b": "no", "y": "Hey"}}\n'
+ENGLISH_ALONE = "<body><tu><tuv xml:lang='en'><seg>a</seg></tuv></tu>"
 MESSAGES = [("Open", "Öffnen"), ("one file", "eine Datei"), ("%d files", "%d Dateien")]
 
 
@@ -112,6 +112,7 @@ MESSAGES = [("Open", "Öffnen"), ("one file", "eine Datei"), ("%d files", "%d Da
     [
         ("jsonl", JSON_LINES, PAIRS),
         ("jsonl", NESTED, PAIRS[:1]),
+        ("jsonl", b"\n" + NESTED + b"  \n\r\n" + NESTED + b"\n", PAIRS[:1] * 2),
         *(
             ("jsonl", array(indent).encode(encoding), PAIRS)
             for indent in (None, 2)
@@ -121,6 +122,7 @@ MESSAGES = [("Open", "Öffnen"), ("one file", "eine Datei"), ("%d files", "%d Da
             ("tmx", TMX.replace("{encoding}", encoding).encode(encoding), PAIRS)
             for encoding in ("utf-8", "utf-16")
         ),
+        ("tmx", UTF8_TMX.replace("<body>", ENGLISH_ALONE).encode(), [("a", ""), *PAIRS]),
         ("po", CATALOG.encode("latin-1"), MESSAGES),
         ("xliff", UNITS.encode(), [("Open it & go", "Auf & los"), ("Show grid", "Gitter zeigen")]),
     ],
@@ -163,7 +165,7 @@ def test_parquet_has_columns_or_structures(tmp_path: Path) -> None:
     pq.write_table(
         pa.table({"en": ["Hi.", "a"], "de": ["Hallo!", None]}), tmp_path / "empty.parquet"
     )
-    assert read(tmp_path / "empty.parquet", "parquet").dropped == {EMPTY_TARGET: 1}
+    assert pairs(tmp_path / "empty.parquet", "parquet") == [("Hi.", "Hallo!"), ("a", "")]
 
 
 @pytest.mark.parametrize(
@@ -190,15 +192,6 @@ def test_elements_within_a_segment_join_no_words(tmp_path: Path, segment: str, t
     assert " ".join(src.split()) == text
 
 
-def test_blank_lines_are_no_records(tmp_path: Path) -> None:
-    line = b'{"en": "Hi.", "de": "Hallo!"}\n'
-    path = plain(tmp_path / "a.jsonl", b"\n" + line + b"  \n" + line + b"\r\n\n")
-    for is_strict in (False, True):
-        path.with_name("out.tsv").unlink(missing_ok=True)
-        tally = read(path, "jsonl", strict=is_strict)
-        assert (tally.read, tally.dropped.total()) == (2, 0)
-
-
 def test_bad_records_are_counted_and_listed(tmp_path: Path) -> None:
     path = plain(
         tmp_path / "a.jsonl", b'{"en": "Hi.", "de": "Hallo!"}\n[]\n{"en": "\\ud800", "de": "x"}\n'
@@ -211,12 +204,6 @@ def test_bad_records_are_counted_and_listed(tmp_path: Path) -> None:
         match=r"line 2 has no text under en .*; dev and test sets are used whole, so fix the line",
     ):
         read(path, "jsonl", strict=True)
-
-
-def test_a_unit_without_a_language_is_dropped(tmp_path: Path) -> None:
-    unit = "<tu><tuv xml:lang='en'><seg>a</seg></tuv></tu>"
-    path = plain(tmp_path / "a.tmx", UTF8_TMX.replace("<body>", f"<body>{unit}").encode())
-    assert read(path, "tmx").dropped == {EMPTY_TARGET: 1}
 
 
 def bomb(levels: int) -> str:
