@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from nmt.data import corpus
 from nmt.data.corpus import Corpus, read_sentences, restore_texts
 from nmt.data.manifest import PREPARED_FILES, load_manifest
 from nmt.data.splitting import sentence_key
-from nmt.errors import DataError
+from nmt.errors import DataError, NmtError
 from nmt.extras.runs import check as doctor
 from nmt.lines import write_lines
 from nmt.text.tokenizers import load_tokenizer
@@ -415,3 +416,16 @@ def test_shards_hold_the_same_data(
     doctor.command(tmp_path / "many")
     assert prepare.run(configure(table), tmp_path / "many")["already_prepared"]
     prepare.run(configure(table), tmp_path / "many", overwrite=True)
+
+
+def test_doctor_reads_large_files_too(
+    tmp_path: Path, toy: Toy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = shutil.copytree(toy[0], tmp_path / "toy")
+    path = folder / "train.src.npy"
+    np.save(path, np.load(path)[::-1])
+    for module in ("corpus", "manifest"):
+        monkeypatch.setattr(f"nmt.data.{module}.MAX_HASHED_BYTES", 1000)
+    Corpus.load(folder, "train")
+    with pytest.raises(NmtError, match=r"^damaged: contents$"):
+        doctor.command(folder)
