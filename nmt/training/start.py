@@ -103,7 +103,11 @@ def start_training(
     corpus = load_training_corpus(config)
     checkpoint = _find_last(folder, config, resume) if world.is_first else None
     is_new = world.is_first and checkpoint is None
-    model, origins = _build_model(config, is_new=is_new)
+    # Learned before there is a model: both need memory.
+    lexicon = LearnedLexicon.learn(config) if is_new and config.model.lexical_bias else None
+    torch.manual_seed(config.seed)
+    model = build_model(config.prepared_folder, config)
+    origins = first_weights(model, config, lexicon) if is_new else []
     # To the device with the lexicon and the weights of a run, which come from the CPU.
     training = choose_precision(Training.of(model.to(device), corpus, config, world))
     if is_new:
@@ -158,17 +162,6 @@ def _find_last(folder: Path, config: Config, resume: bool) -> Path | None:
         )
     check_same_data(folder, config.prepared_folder)
     return open_checkpoints(folder, config).find("last")
-
-
-def _build_model(config: Config, *, is_new: bool) -> tuple[Seq2Seq, list[Origin]]:
-    """The model on the CPU, with random weights; if it is new, also with the first weights that are
-    not random, and where these come from.
-    """
-    # Learned before there is a model: both need memory.
-    lexicon = LearnedLexicon.learn(config) if is_new and config.model.lexical_bias else None
-    torch.manual_seed(config.seed)
-    model = build_model(config.prepared_folder, config)
-    return model, first_weights(model, config, lexicon) if is_new else []
 
 
 def _open_folder(folder: Path, config: Config) -> None:

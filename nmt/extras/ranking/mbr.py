@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 from nmt.config.schema import DecodingConfig
 from nmt.config.section import key_of
 from nmt.decoding.translation import Translation
-from nmt.evaluation.scores import build_metric
+from nmt.evaluation.scores import BLEU_ORDER, build_metric
 from nmt.extras.ranking.keys import MbrConfig, Utility
 
 CHRF_ORDER, CHRF_BETA = 6, 2  # as in sacrebleu
-BLEU_ORDER = 4
 # Of the expected utility: rounding errors must not decide between candidates that are equally good.
 DIGITS = 6
 
