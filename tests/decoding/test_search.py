@@ -170,14 +170,6 @@ def test_nothing_exceeds_the_bound(
     assert score <= limit + 1e-12
 
 
-def test_coverage_counts_up_to_1() -> None:
-    """The columns sum to 1.5, 0.5 and 0: log 1 + log 0.5 + the limit for a token without
-    attention.
-    """
-    score = hypothesis_score(-6, 2, np.array([1.5, 0.5, 0]), DecodingConfig(coverage_penalty=0.2))
-    assert score == pytest.approx(-3 + 0.2 * (log(0.5) + log(0.001)))
-
-
 @pytest.mark.parametrize(
     ("after_a", "expected"),
     [

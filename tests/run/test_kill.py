@@ -7,8 +7,6 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -108,17 +106,6 @@ def test_a_killed_training_ends_like_an_uninterrupted_one(config: Config, tmp_pa
     assert number > 20
 
 
-@contextmanager
-def full_disk(size: int) -> Iterator[None]:
-    """No file may become larger than `size` bytes. Also code that is not Python gets this error."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-
-
 @pytest.mark.parametrize(("size", "place"), [(0, "checksums.json"), (20000, "checkpoints")])
 def test_a_training_that_cannot_write_says_so_and_can_be_repeated(
     nmt: Run, config: Config, tmp_path: Path, size: int, place: str
@@ -126,8 +113,13 @@ def test_a_training_that_cannot_write_says_so_and_can_be_repeated(
     (tmp_path / "toy.yaml").write_text(dump(config), encoding="utf-8")
     run = tmp_path / "run"
     words = ("train", "-c", tmp_path / "toy.yaml", "-o", run, "--device", "cpu", "-q", "--resume")
-    with full_disk(size):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # No file may become larger. Also code that is not Python gets this error.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
         result = nmt(*words)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert result.status == 1
     last = result.err.splitlines()[-1]
     assert last.startswith(f"nmt: {run / place}: ")

@@ -14,17 +14,18 @@ from nmt.data.batches import Batch, SoftTargets, build_batch
 from nmt.model.seq2seq import Decoded, Seq2Seq
 from nmt.training.loss import Loss, coverage_loss
 
-COVERAGE = {
-    "embedding_size": 6,
-    "dropout": 0.0,
-    "attention": {"kind": "coverage", "score": "additive"},
-}
-
 
 def make(**values: Any) -> tuple[Seq2Seq, Batch]:
     torch.manual_seed(1)
-    sizes = {"encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 7}}
-    model = Seq2Seq(ModelConfig.model_validate({**sizes, **COVERAGE, **values}), 11, 13).double()
+    sections = {
+        "embedding_size": 6,
+        "encoder": {"hidden_size": 4},
+        "decoder": {"hidden_size": 7},
+        "attention": {"kind": "coverage", "score": "additive"},
+        "dropout": 0.0,
+        **values,
+    }
+    model = Seq2Seq(ModelConfig.model_validate(sections), 11, 13).double()
     return model, build_batch([[5, 6, 7], [8]], [[4, 5], [6, 7, 8, 9]])
 
 

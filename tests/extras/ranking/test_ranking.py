@@ -30,15 +30,9 @@ from nmt.files import read_json
 from nmt.run.load import load_translator
 from tests import toy
 from tests.conftest import Run
-from tests.decoding.test_translator import TEXTS, make_translator, outputs
+from tests.decoding.test_translator import make_translator, outputs
 
 SACREBLEU = {"chrf": CHRF(), "bleu": BLEU(effective_order=True)}
-
-
-def translator_with(kind: str = "characters", **options: Any) -> Translator:
-    translator = make_translator(kind, method="mbr", **options)
-    translator.rankers = [Ranking(translator.options, None)]
-    return translator
 
 
 def candidate(text: str, log_prob: float, *, complete: bool = True) -> Translation:
@@ -115,33 +109,21 @@ def test_expected_utility(
         assert one.log_prob == max(other.log_prob for other in kept if other.text == one.text)
 
 
-@pytest.mark.parametrize("mbr", [{"utility": name} for name in UTILITIES], ids=str)
-def test_translations_do_not_depend_on_the_batch(mbr: dict[str, Any]) -> None:
-    texts = [*TEXTS, *(f"{'ab' * i}a" for i in range(9))]
-    translator = translator_with(beam=6, mbr=mbr)
-    together = translator.translate(texts)
-    assert [one.source for one in together] == texts
-    assert [together[i].text for i in (1, 3)] == ["", ""]
-    assert outputs(together) == [outputs(translator.translate([text]))[0] for text in texts]
-    assert outputs(together) == outputs(translator.translate(texts[::-1]))[::-1]
-    assert outputs(together) == outputs(translator_with(beam=6, mbr=mbr, batch=64).translate(texts))
-
-
 def test_candidates_are_those_of_the_search() -> None:
-    translator, n = translator_with("words", beam=6), 6
-    translator.options = translator.options.model_copy(update={"replace_unknown": False})
+    translator = make_translator("words", method="mbr", beam=6, replace_unknown=False)
+    translator.rankers = [Ranking(translator.options, None)]
     (source,) = (
         translator.src_vocabulary.ids(tokens)
         for tokens in translator.src_tokenizer.split_all(["a b a b"])
     )
     plain = make_translator("words", beam=6)
-    (hypotheses,) = search(plain.model, [source], plain.options, n_best=n)
+    (hypotheses,) = search(plain.model, [source], plain.options, n_best=6)
     texts = {
         plain.tgt_tokenizer.join(plain.tgt_vocabulary.tokens(one.ids))
         for one in hypotheses
         if one.complete
     }
-    (ranked,) = translator.translate_n_best(["a b a b"], n)
+    (ranked,) = translator.translate_n_best(["a b a b"], 6)
     assert {one.text for one in ranked} == texts
     assert len(texts) > 1
     assert [one.score for one in ranked] == sorted((one.score for one in ranked), reverse=True)
