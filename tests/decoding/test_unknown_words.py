@@ -2,7 +2,6 @@
 the training data.
 """
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from nmt.decoding.translation import (
     surface_forms,
     with_replacements,
 )
-from nmt.run.folder import load_run_config, write_run_config
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
 from tests import toy
 from tests.conftest import Run
@@ -156,23 +154,12 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def changed(run: Path, folder: Path, **decoding: object) -> Path:
-    """A copy of the run with other decoding options."""
-    shutil.copytree(run, folder / "run")
-    config = load_run_config(run)
-    write_run_config(
-        folder / "run",
-        config.model_copy(update={"decoding": config.decoding.model_copy(update=decoding)}),
-    )
-    return folder / "run"
-
-
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 def test_names_that_are_not_in_the_training_data_are_copied(
-    trained: Path, tmp_path: Path, nmt: Run, precision: str
+    trained: Path, nmt: Run, precision: str
 ) -> None:
-    run = changed(trained, tmp_path, precision=precision)
-    result = nmt("translate", "--run", run, "Zaphod sees the dog.", "The tree finds McXyz.")
+    words = ("translate", "--run", trained, "--set", f"decoding.precision={precision}")
+    result = nmt(*words, "Zaphod sees the dog.", "The tree finds McXyz.")
     assert result.out.splitlines() == ["Zaphod sieht den hund.", "der baum findet McXyz."]
 
 
@@ -182,8 +169,7 @@ def test_a_translation_lists_its_replacements(trained: Path) -> None:
     assert translation.replaced == (Replacement(3, 3, "Zaphod", "copied"),)
 
 
-def test_off_by_option(trained: Path, tmp_path: Path) -> None:
-    (translation,) = package.load(changed(trained, tmp_path, replace_unknown=False)).translate(
-        ["Zaphod sees the dog."]
-    )
+def test_off_by_option(trained: Path) -> None:
+    translator = package.load(trained, overrides=["decoding.replace_unknown=false"])
+    (translation,) = translator.translate(["Zaphod sees the dog."])
     assert (translation.text, translation.replaced) == ("<unk> sieht den hund.", ())
