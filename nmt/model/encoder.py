@@ -97,10 +97,12 @@ class DenseBridge(Bridge):
     def forward(self, summary: Summary) -> RecurrentState:
         layers = list[LayerState]()
         for index, (hidden, cell) in enumerate(self.sources(summary.states)):
+            # Several parts may read one state; in this order their gradients are summed.
+            first = torch.tanh(self.hidden[index](hidden))
             first_cell = None
             if self.has_cell_state:
                 first_cell = torch.tanh(self.cell[index](hidden if cell is None else cell))
-            layers.append((torch.tanh(self.hidden[index](hidden)), first_cell))
+            layers.append((first, first_cell))
         return RecurrentState(tuple(layers))
 
 
