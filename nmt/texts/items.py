@@ -32,9 +32,9 @@ _LIST_MARK = re.compile(r"\s*(?:(\d\d?\.)|\d\d?\)|[a-z]\)|[-•*–]|#{1,6}|>(?:
 _LABEL = re.compile(r"(\s*\S*\w\S*(?: \S+){0,3}(?<![\s.!?:]))\s?:\s*")
 # Most sentences have nothing of all this.
 _HINT = re.compile(
-    rf"\d[\d.,:/'’-]*\d|[{{%<&@#$\\`_/\[]|\w\.\w|{EMOJI}|[A-Z\d]-\d|\d-[A-Z]"
+    rf"\d[\d.,:/'’-]*\d|[{{%<&@#$\\`_/\[\]]|\w[.:]\w|{EMOJI}|[A-Z\d]-\d|[a-z\d]-[A-Z]"
     r"|[A-Za-z]\d|\d[A-Za-z]|\B[-:!.]\w|[A-Za-z]\s?\+\s?[A-Z\d\[]|[+-][←↑→↓]|::\w|\(\)"
-    r"|[⌘⌥⇧⌃§°⁰¹²³⁴-⁹₀-₉¼½¾⅓⅔⅛≥≤±≈~>]|\d\s[kMGTHdm]|\*\.|[-/_]\*|\+\+"
+    r"|[⌘⌥⇧⌃§°⁰¹²³⁴-⁹₀-₉¼½¾⅓⅔⅛≥≤±≈~>]|\d\s[A-Za-zµ]|\*\.|[-/_]\*|\+\+"
     rf"|[{CURRENCY}]"
 )
 _CASED_WORD = re.compile(r"[^\W\d_](?:\w|[-'’](?=[^\W\d_])(?!s\b))*")

@@ -25,23 +25,24 @@ MAX_SUBWORDS = 3  # the bias does not know their order, so of longer terms it ma
 MIN_ATTENTION = 0.1
 
 
-def translate_with_terms(
+def bring_terms(
+    results: list[list[Translation]],
     glossary: Glossary,
     translator: Translator,
     texts: Sequence[str],
     n: int,
     protected: Sequence[Set[str]],
-) -> list[list[Translation]]:
-    """As `Translator.translate_n_best`, with the terms of each sentence.
+) -> None:
+    """Bring the terms of each text into its translations.
 
-    A translation that lacks terms is searched for again with a lexical bias to them; where that
-    does not help, they replace the words that belong to them. A warning of the translation names
-    each that is missing even then. Nothing else that uses the model is changed.
+    Translations that lack terms are searched for again with a lexical bias to them; where that does
+    not help, they replace the words that belong to them. A warning of the translation names each
+    that is missing even then. Nothing else that uses the model is changed.
 
     Args:
-        protected: for each sentence, words that stay: they are neither terms nor replaced.
+        results: of `translator.translate_n_best(texts, n)`, to be changed.
+        protected: for each text, words that stay: they are neither terms nor replaced.
     """
-    results = translator.translate_n_best(texts, n)
     sentences: dict[int, _SentenceWithTerms] = {}
     for i, text in enumerate(texts):
         terms = [
@@ -71,7 +72,6 @@ def translate_with_terms(
             results[i] = min(results[i], ordered, key=lambda best: n_wrong(best[0]))
     for i, sentence in sentences.items():
         results[i] = [*map(sentence.replaced, results[i])]
-    return results
 
 
 class _SentenceWithTerms:

@@ -47,7 +47,7 @@ from nmt.texts.sentences import END_MARKS, has_ordinals
 from nmt.texts.split_join import TranslatedText, join, split
 from nmt.texts.stand_ins import StandIn
 from nmt.texts.tags import project
-from nmt.texts.terms import N_BEST, translate_with_terms
+from nmt.texts.terms import N_BEST, bring_terms
 from nmt.texts.warnings import LOW_CONFIDENCE, PLACED, WarningChecker
 from nmt.texts.word_weights import Range, WordWeights
 
@@ -142,7 +142,7 @@ class TextTranslator:
     ) -> None:
         self.sentence_translator = translator
         self.settings = settings or Settings()
-        self.glossary = glossary or Glossary([])
+        self.glossary = glossary
         self.memory = memory
         self.confidence = confidence
         self._checker = WarningChecker(translator.tokenizers, translator.vocabularies)
@@ -277,7 +277,7 @@ class TextTranslator:
             copied = copy_of(source.written, tokens[: translator.options.max_source_tokens])
             return [TranslatedText(copied, source.outer())]
         known = self._known(source)
-        term = self.glossary.whole(source.written)
+        term = self.glossary.whole(source.written) if self.glossary else None
         if known or term is None:
             return known
         copied = copy_of(term, translator.tgt_tokenizer.split(term))
@@ -298,7 +298,7 @@ class TextTranslator:
         found = list[Range]()
         if self._kind_of and self.languages[0] not in NOUNS_IN_CAPITALS:
             found = names(sentence.usual.bare, self._kind_of)
-        terms = self.glossary.terms_in(source.bare)
+        terms = self.glossary.terms_in(source.bare) if self.glossary else ()
         lost = [
             (start, end)
             for start, end in found
@@ -342,9 +342,11 @@ class TextTranslator:
             for reading in readings
         ]
         try:
-            found = translate_with_terms(
-                self.glossary, self.sentence_translator, texts, n_best, stand_in_words
-            )
+            found = self.sentence_translator.translate_n_best(texts, n_best)
+            if self.glossary:
+                bring_terms(
+                    found, self.glossary, self.sentence_translator, texts, n_best, stand_in_words
+                )
         except TextError as error:
             error.index = readings[error.index].sentence.number
             raise

@@ -21,7 +21,7 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.text.tokenizers import SIDES, load_tokenizer
 from nmt.text.vocabulary import SPECIALS, Vocabulary
 from nmt.texts.glossary import Glossary, Term, missing
-from nmt.texts.terms import translate_with_terms
+from nmt.texts.terms import bring_terms
 from nmt.texts.translator import TextTranslator
 from tests.model.test_graphs import onnx_model
 from tests.toy import NOUNS, VERBS
@@ -99,7 +99,9 @@ def translate(
     n: int,
     protected: Collection[str] = (),
 ) -> list[list[Translation]]:
-    return translate_with_terms(glossary, translator, texts, n, [{*protected}] * len(texts))
+    results = translator.translate_n_best(texts, n)
+    bring_terms(results, glossary, translator, texts, n, [{*protected}] * len(texts))
+    return results
 
 
 def found(glossary: Glossary, text: str) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,9 @@ from tests.texts.fakes import kind_of
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("Set 5 px or 1 d, Ctrl-S, localhost:8", [
+            "number 5 px", "item Ctrl-S", "item localhost:8"
+        ]),
         ("A dog is here, isn't it? 5-6 of 12 are.", []),
         ("Hello {name}, %d%% of %s", ["item {name}", "item %d%%", "item %s"]),
         ("{0}% (%s) #{id}", ["item {0}%", "item %s", "item #{id}"]),
@@ -91,7 +95,11 @@ from tests.texts.fakes import kind_of
     ],
 )  # fmt: skip
 def test_signs(text: str, expected: list[str]) -> None:
+    """Also in a part of the text that has nothing else."""
     assert [f"{each.kind} {each.written}" for each in signs(text)] == expected
+    words = text.split()
+    for part in (*words, *map(" ".join, pairwise(words))):
+        assert signs(part) == signs(part, [re.compile("(?!)")])
 
 
 def test_further_items() -> None:
