@@ -3,7 +3,7 @@
 An extra is a folder of nmt/extras/. The variable NMT_EXTRAS names modules with further extras,
 separated by commas; they may stand in the current folder. Each has an object `EXTRA`, whose fields
 name classes and functions by their place, "module:object". They stand in other files, which are
-imported on use, so that `nmt --help` is fast. The core names no extra: it asks `extras()`.
+imported on use, so that `nmt --help` is fast. The core imports no extra: it asks `extras()`.
 """
 
 import os

@@ -42,18 +42,20 @@ CONFIG: dict[str, Any] = {
 
 @pytest.mark.slow
 def test_the_parts_take_part_in_all_commands(tmp_path: Path) -> None:
-    """Tokenizer and model; metric and loss term; ranker; command."""
-    write_table(tmp_path / "pairs.tsv", sentence_pairs())
-    (tmp_path / "outside.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
+    """Tokenizer and model; metric and loss term; ranker; format of documents; command."""
     sentence = "The dog sees the river."
+    write_table(tmp_path / "pairs.tsv", sentence_pairs())
+    (tmp_path / "dog.notes").write_text(f"id: 1\nnote: {sentence}\n", encoding="utf-8")
+    (tmp_path / "outside.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
     commands = [
         *(f"{command} -q -c outside.yaml".split() for command in ("prepare", "train")),
         ["translate", "--n-best", "5", sentence],
         ["translate", "--set", "decoding.shortest=true", sentence],
+        ["translate", "--set", "decoding.shortest=true", "--file", "dog.notes"],
         *(line.split() for line in ("evaluate --split dev", "--help", "greet you")),
     ]
     paths = os.pathsep.join([str(ROOT), str(OUTSIDE), os.environ.get("PYTHONPATH", "")])
-    _, _, beam, shortest, scores, listing, greeting = in_one_process(
+    _, _, beam, shortest, notes, scores, listing, greeting = in_one_process(
         commands, tmp_path, NMT_EXTRAS="my_extra", PYTHONPATH=paths
     )
     run = tmp_path / "runs" / "outside"
@@ -64,6 +66,7 @@ def test_the_parts_take_part_in_all_commands(tmp_path: Path) -> None:
     assert config["training"]["sharpness_loss"] == 0.1
     texts = [line.split(" ||| ")[1] for line in beam.splitlines()]
     assert len(shortest.strip()) == min(map(len, texts))
+    assert notes == f"id: 1\nnote: {shortest}"
     assert "BLEU" in scores
     assert "greet" in listing
     assert greeting == "hello you\n"

@@ -155,9 +155,9 @@ def _read_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:
         yield from stream_lines(stream, name)
 
 
-def open_document(
+def read_document(
     file: Path | None,
-    name: str | None,
+    format_name: str | None,
     languages: tuple[str, str] | None,
     *,
     is_named: bool,
@@ -167,14 +167,14 @@ def open_document(
     be read as a whole, whose lines are translated up to the fault.
 
     Args:
-        name: of the format; None for lines. languages: of source and target; the document says
+        format_name: None for lines. languages: of source and target; the document says
             that it is in the target language.
         is_named: whether the user named the format.
 
     Raises:
         DataError: the file cannot be read, or has another format.
     """
-    if name is None:
+    if format_name is None:
         if not is_named and file is not None:
             refuse_unread(str(file))
         return None
@@ -184,12 +184,12 @@ def open_document(
             content = stream.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             raise DataError(f"{place}: larger than {MAX_BYTES:,} bytes; divide it")
-        open_file = import_object(FORMATS[name].trait("opens"))
-        return open_file(content, place, name, fill_all=fill == "all", languages=languages)
+        open_file = import_object(FORMATS[format_name].trait("opens"))
+        return open_file(content, place, format_name, fill_all=fill == "all", languages=languages)
     except FormatError as error:
         raise DataError(f"{error}; --format {LINES} translates it line by line") from None
     except DataError:
-        if name == "txt" and not is_named:
+        if format_name == "txt" and not is_named:
             return None
         raise
 

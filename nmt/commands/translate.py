@@ -21,8 +21,8 @@ from nmt.commands.answers import (
     check_output_files,
     document_format,
     draw_attention,
-    open_document,
     open_input,
+    read_document,
     score_lines,
     score_texts,
     to_line,
@@ -187,7 +187,7 @@ def command(
         if format_name is not None:
             data = load_run_config(members[0][0]).data
             languages = data.src_language, data.tgt_language
-        document = open_document(file, format_name, languages, is_named=is_named, fill=fill)
+        document = read_document(file, format_name, languages, is_named=is_named, fill=fill)
         inputs = open_input(sentences or [], file) if document is None else None
         check_output_files(output, attention)
         translator = load_text_translator(

@@ -158,10 +158,10 @@ TOKENIZERS = _table(
 # records: `records(path)` yields the texts of each record by name. folder: `path` is a folder, and
 # this file in it identifies its content. begins: a regular expression for the first characters.
 # Those of documents, whose texts are translated:
-# texts: `find(text)` yields the texts of a file. opens: `open(data, name, format, fill_all=...)`
-# gives the document. suffixes: of names of files. targets: the files have both languages. declares:
-# a file says in which encoding it is. labels: `labels(text, languages)` yields what a file says of
-# its own language. encoding: of files that are not UTF-8. escapes: how a
+# texts: `find(text)` yields the texts of a file. opens: `open(data, name, format, fill_all=...,
+# languages=...)` gives the document. suffixes: of names of files. targets: the files have both
+# languages. declares: a file says in which encoding it is. labels: `labels(text, languages)` yields
+# what a file says of its own language. encoding: of files that are not UTF-8. escapes: how a
 # character that the encoding lacks is written, as `str.encode` names it.
 FORMATS = _table(
     "formats",
@@ -190,7 +190,9 @@ FORMATS = _table(
 
 PAIR_FORMATS = {name: part for name, part in FORMATS.items() if part.place}
 DOCUMENT_FORMATS = having(FORMATS, "texts")
-SUFFIXES = {suffix: name for name in DOCUMENT_FORMATS for suffix in FORMATS[name].trait("suffixes")}
+SUFFIXES = {
+    suffix: name for name in DOCUMENT_FORMATS for suffix in FORMATS[name].trait("suffixes") or ()
+}
 # Formats that nmt does not read, by suffix: what they are, and what to do.
 UNREAD = {
     suffix: (what, advice)

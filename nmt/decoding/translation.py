@@ -22,7 +22,7 @@ class Replacement:
     """The replacement of a token of the output: of an unknown word, or for a glossary.
 
     Attributes:
-        position: of the unknown token in the output. src_position: of the most-attended source
+        position: of the replaced token in the output. src_position: of the most-attended source
             token; None without attention.
         token: the replacement; "" without attention.
         origin: where the replacement comes from.
@@ -41,14 +41,14 @@ class Translation:
     Attributes:
         source, text: raw.
         src_tokens: S - 1 tokens of the source; the model reads <eos> after them.
-        tokens: tokens of the output, before unknown words are replaced.
+        tokens: tokens of the output, before some are replaced.
         score: ranks the translations of a sentence. log_prob: of the tokens and <eos>, in nats.
         token_log_probs: one for each row of `attention`; `log_prob` is their sum.
         attention: [T, S], a row for each token (and one for <eos> if `complete`); the last column
             belongs to <eos>.
         complete: False if the output was truncated at the maximum length.
         src_cut: whether the source was truncated at decoding.max_source_tokens.
-        replaced: the replacements of unknown words.
+        replaced: the replacements of unknown words, and for a glossary.
         model_input: what the model read, if it is not the source.
         warnings: what was found to be wrong on the way to it.
         facts: further ones, for JSON.

@@ -97,12 +97,12 @@ class DenseBridge(Bridge):
     def forward(self, summary: Summary) -> RecurrentState:
         layers = list[LayerState]()
         for index, (hidden, cell) in enumerate(self.sources(summary.states)):
-            # Several parts may read one state; in this order their gradients are summed.
-            first = torch.tanh(self.hidden[index](hidden))
-            first_cell = None
+            # First the hidden state: where several layers read one state, its gradient is a sum in
+            # this order, and the order decides the last bits.
+            hidden_state, cell_state = torch.tanh(self.hidden[index](hidden)), None
             if self.has_cell_state:
-                first_cell = torch.tanh(self.cell[index](hidden if cell is None else cell))
-            layers.append((first, first_cell))
+                cell_state = torch.tanh(self.cell[index](hidden if cell is None else cell))
+            layers.append((hidden_state, cell_state))
         return RecurrentState(tuple(layers))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from nmt.texts.patterns import CONVERSION, FORMS, GROUPED, NEXT_VALUE, NUMBER, PATTERNS, SIGN
+from nmt.texts.patterns import CONVERSION, FORMS, GROUPED, MINUS, NEXT_VALUE, NUMBER, PATTERNS
 
 _FORMS = re.compile(FORMS)  # the words in the inner braces are text
 _BRANCH = re.compile(r"(?<=\w)\s*\{[^{}]*\}")
@@ -15,7 +15,7 @@ _WITH_KEY = re.compile(r"[^\W_]+_[^\W_]+")
 _UNNUMBERED = re.compile(f"%({CONVERSION})")
 _TAG = re.compile(r"<(/?)([A-Za-z0-9][\w:.-]*)(?:\s[^<>]*?)?(/?)>")
 _ORDER = re.compile(r"%\d+\$")
-_NUMBER = re.compile(rf"{SIGN}(?:{GROUPED}|{NUMBER})")
+_NUMBER = re.compile(rf"{MINUS}(?:{GROUPED}|{NUMBER})")
 _NEGATIVE = re.compile(
     r"(?:[-−–]|minus|moins|menos|meno|miinus|минус|мінус|マイナス|负|零下)\s?(\d{1,1000})",
     re.IGNORECASE,

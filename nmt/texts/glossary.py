@@ -15,7 +15,7 @@ from nmt.texts.word_weights import WORD
 
 # "Hunden" is the term "Hund", but "Handy" is not "Hand".
 _ENDING = r"(?:e?[nms]|e)?"
-_SIGN = rf"(?:(?![{NO_SPACES}])[\w-])"  # of a word
+_LETTER = rf"(?:(?![{NO_SPACES}])[\w-])"  # of a word
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def present(
     )
     # All letters of some models, and of headings, have the same case.
     flags = re.IGNORECASE if text.islower() or text.isupper() else re.NOFLAG
-    pattern = re.compile(rf"(?<!{_SIGN})(?:{'|'.join(forms)})(?!{_SIGN})", flags)
+    pattern = re.compile(rf"(?<!{_LETTER})(?:{'|'.join(forms)})(?!{_LETTER})", flags)
     return [
         (*match.span(), longest_first[(match.lastindex or 1) - 1])
         for match in pattern.finditer(text)

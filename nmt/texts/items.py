@@ -15,7 +15,7 @@ from nmt.decoding.translator import Translator
 from nmt.model.lexicon import LAST_KEY
 from nmt.text.tokenizers import NO_SPACES, has_letters
 from nmt.texts.marked import Kind, Mark, Marked, Sign, in_order
-from nmt.texts.patterns import CURRENCY, EMOJI, NUMBER, PATTERNS, SIGN
+from nmt.texts.patterns import CURRENCY, EMOJI, MINUS, NUMBER, PATTERNS
 from nmt.texts.word_weights import Range
 
 # Read in the places of items until other words are chosen.
@@ -27,7 +27,7 @@ MIN_COPIED = 0.5  # the probability of each subword of a word that is always cop
 KindOf = Callable[[str], Literal["new", "copied", "other"]]
 _KEPT = [(row.kept, row.pattern) for row in PATTERNS if row.kept is not None]
 _SMALL = re.compile(r"\d{1,2}[/'’-]\d|\d[/'’-]\d\d")  # "5-6" and "1/2" are left to the model
-WHOLE_NUMBER = re.compile(rf"{SIGN}(?<![^\W_]){NUMBER}(?![^\W_])")
+WHOLE_NUMBER = re.compile(rf"{MINUS}(?<![^\W_]){NUMBER}(?![^\W_])")
 _LIST_MARK = re.compile(r"\s*(?:(\d\d?\.)|\d\d?\)|[a-z]\)|[-•*–]|#{1,6}|>(?:\s*>)*)\s+(?=\S)")
 _LABEL = re.compile(r"(\s*\S*\w\S*(?: \S+){0,3}(?<![\s.!?:]))\s?:\s*")
 # Most sentences have nothing of all this.

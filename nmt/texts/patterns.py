@@ -40,7 +40,7 @@ def _compared(kind: str, pattern: str, kept: Kind | None = "item") -> ItemPatter
 
 
 EMOJI = "[\U0001f000-\U0001faff\u2600-\u27bf©®™]"
-SIGN = r"(?:(?<![\w.,:/'’)\]%-])[-−])?"  # of a negative number
+MINUS = r"(?:(?<![\w.,:/'’)\]%-])[-−])?"  # of a negative number
 NUMBER = r"\d+(?:[.,:/'’٬٫-]\d+)*"
 AT_NUMBER = r"(?<!\w)(?<!\d[.,:/'’-])"  # before the first digit of one, or its sign
 CURRENCY = "$€£¥₹₽₩₪₫₴₺₿"
@@ -103,7 +103,7 @@ PATTERNS = [
     ),
     _kept("number", "number", r"\d{4}-\d\d-\d\dT[\d:.]+\d(?:Z|[+-]\d\d:?\d\d)?"),
     _kept("number", "number", r"(?<!\d)\d+\.\d+\.\d+(?:[.+-]\w+)*"),
-    _kept("number", "number", rf"{SIGN}(?:\d+(?:[.,:/'’-]\d+)+|{GROUPED}|\d{{3,}})"),
+    _kept("number", "number", rf"{MINUS}(?:\d+(?:[.,:/'’-]\d+)+|{GROUPED}|\d{{3,}})"),
     # {name}, {0:.2f}, ${x}, and {{ x }} inside its outer braces
     _compared("placeholder", r"\{\s*[^\s{},]*\s*\}"),
     _compared("placeholder", r"\{%.{0,1000}?%\}|<%.{0,1000}?%>|\$\([^()\s]{1,100}\)"),

@@ -92,7 +92,7 @@ class _Finder:
     """
 
     def __init__(self, words: WordWeights) -> None:
-        self.source, self.target, self.signs = words.source, words.target, words.weights
+        self.source, self.target, self.all_weights = words.source, words.target, words.weights
         self.weights = np.pad(words.weights, (0, 1))
         self.weights[[*words.target.signs, True]] = 0
         self.weights[:, [*words.source.signs, True]] = 0
@@ -176,7 +176,7 @@ class _Finder:
             return None
         place = found[sources.index((start, end))]
         rows, columns = self.target.inside(*place), self.source.inside(start, end)
-        attention = self.signs[slice(*rows), slice(*columns)].sum(1).max()
+        attention = self.all_weights[slice(*rows), slice(*columns)].sum(1).max()
         return None if wanted.islower() and attention < NO_ATTENTION else place
 
     def _aligned(self, first: int, after: int) -> Range:
@@ -188,7 +188,7 @@ class _Finder:
         rows = np.flatnonzero(is_best & (self.peaks >= first) & (self.peaks < after)).tolist()
         if not rows:
             own = self.weights[:-1, first:after].sum(1)
-            own = own if own.any() else self.signs[:, first:after].sum(1)
+            own = own if own.any() else self.all_weights[:, first:after].sum(1)
             rows = [int(own.argmax())]
         low, high = rows[0], rows[-1] + 1
         if source[first:after].count(False) > 1:  # one word is seldom translated by several

@@ -13,6 +13,13 @@ EXTRA = Extra(
         "metrics": {
             "length": Part("my_parts:length_error", title="length error", lower_is_better=True)
         },
+        "formats": {
+            "notes": Part(
+                texts="my_text:find",
+                suffixes=(".notes",),
+                opens="nmt.extras.documents.document:open_document",
+            )
+        },
         "loss_terms": {"sharpness_loss": Part("my_parts:sharpness_loss")},
     },
 )

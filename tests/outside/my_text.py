@@ -1,12 +1,16 @@
-"""A tokenizer outside of nmt. The processes that read text do without torch, so it stands in a file
-that does not import it.
+"""A tokenizer and a format of documents outside of nmt. The processes that read text do without
+torch, so they stand in a file that does not import it.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 
 from nmt.config.schema import TokenizerConfig
+from nmt.extras.documents.document import Segment
 from nmt.text.tokenizers import Tokenizer
+from nmt.texts.marked import Marked
 
 
 class BlankTokenizer(Tokenizer):
@@ -20,3 +24,9 @@ class BlankTokenizer(Tokenizer):
 
     def join(self, tokens: Sequence[str]) -> str:
         return " ".join(tokens)
+
+
+def find(text: str) -> Iterator[Segment]:
+    """What stands after "note:"."""
+    for found in re.finditer("(?<=note: ).+", text):
+        yield Segment(*found.span(), Marked(found[0]), attrgetter("written"))
