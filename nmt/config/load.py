@@ -101,7 +101,7 @@ def config_from_dict(values: dict[str, Any], origin: str = "configuration") -> C
             similar known keys.
     """
     text = json.dumps(values, default=str, ensure_ascii=False)
-    if re.search("[\ud800-\udfff]", text):  # YAML and JSON have escapes for them
+    if re.search("[\ud800-\udfff]", text):  # from JSON, which has escapes for them
         raise ConfigError(f"{origin}: half of a surrogate pair is not a character")
     plain_values = json.loads(text)
     problems = _take_retired(plain_values)

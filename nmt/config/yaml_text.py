@@ -142,6 +142,14 @@ class _Loader(yaml.SafeLoader):
                 None, None, f"not a valid {node.tag.rpartition(':')[2]}", node.start_mark
             ) from None
 
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
+        value = super().construct_scalar(node)
+        if re.search("[\ud800-\udfff]", value):
+            raise yaml.constructor.ConstructorError(
+                None, None, "half of a surrogate pair is not a character", node.start_mark
+            )
+        return value
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         repeated = {str(key) for key in keys if keys.count(key) > 1}

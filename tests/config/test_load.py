@@ -1,6 +1,5 @@
 """Reading configurations from YAML, with overrides and old keys; differences between two."""
 
-import json
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -74,6 +73,10 @@ def test_no_is_norwegian_and_a_date_is_text(tmp_path: Path) -> None:
             "x.yaml, line 1, column 7: not valid YAML: could not determine a constructor",
         ),
         ("name: \x00\n", "x.yaml: not valid YAML: "),
+        (
+            'name: x\nseed: "\\ud800"\n',
+            "x.yaml, line 2, column 7: not valid YAML: half of a surrogate pair is not a character",
+        ),
         ("", "x.yaml: expected `key: value` lines, found nothing"),
         ("- name\n", "x.yaml: expected `key: value` lines, found a list"),
         ("name\n", "x.yaml: expected `key: value` lines, found text"),
@@ -344,10 +347,9 @@ def test_all_problems_are_listed_at_once() -> None:
 @pytest.mark.parametrize(
     "values", [{"name": "\ud800"}, {"\udfff": 1}, {"data": {"source": ["\udc00"]}}]
 )
-def test_half_of_a_surrogate_pair(tmp_path: Path, values: dict[str, Any]) -> None:
-    path = write(tmp_path, json.dumps(values))
-    with pytest.raises(ConfigError, match=r"x.yaml: half of a surrogate pair is not a character$"):
-        load_config(path)
+def test_half_of_a_surrogate_pair_from_json(values: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"^a: half of a surrogate pair is not a character$"):
+        config_from_dict(values, "a")
 
 
 def test_a_rule_ignores_keys_that_are_wrong_themselves() -> None:
