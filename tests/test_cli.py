@@ -232,6 +232,13 @@ def test_training_continues_if_pictures_cannot_be_written(
     assert (run / "checkpoints" / "step-00000001").is_dir()
 
 
+def test_translate_before_train(nmt: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = "no run under runs/ yet: run `nmt train -c CONFIG` first"
+    nmt.refuses(text, "translate", "Hello.")
+    nmt.refuses(text, "evaluate")
+
+
 def test_output_into_a_device(nmt: Run, inside: Path) -> None:
     assert nmt("translate", "Hello.", "-o", "/dev/null").status == 0
     assert not Path("/dev/null").is_file()

@@ -47,7 +47,7 @@ RETIRED: Mapping[str, tuple[Any, ...]] = {
     "decoding.epsilon": (0,),
     "decoding.lexicon": (True, False),
     "decoding.mbr.candidates": ("beam",),
-    "decoding.mbr.samples": (),
+    "decoding.mbr.samples": (32,),
     "decoding.shortlist": (0,),
 }
 # The last version that had a key; of all others, it is 0.1.
@@ -55,6 +55,7 @@ LAST_VERSIONS = {
     "decoding.epsilon": "0.2",
     "decoding.lexicon": "0.2",
     "decoding.mbr.candidates": "0.2",
+    "decoding.mbr.samples": "0.2",
     "decoding.shortlist": "0.2",
     "model.cutoffs": "0.2",
     "model.src_vectors": "0.2",
@@ -63,10 +64,7 @@ LAST_VERSIONS = {
     "training.moving_average": "0.2",
 }
 # What to do in place of using the last version that had the key.
-ADVICE = {
-    "decoding.shortlist": "set decoding.precision=int8 in its place, which is faster",
-    "training.moving_average": "set training.average=last in its place, the mean of checkpoints",
-}
+ADVICE = {"decoding.shortlist": "set decoding.precision=int8 in its place, which is faster"}
 
 
 def load_config(source: str | PathLike[str] | Config, overrides: Sequence[str] = ()) -> Config:

@@ -23,6 +23,7 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
+from nmt.data.splitting import Mask
 from nmt.data.workers import chunked
 from nmt.errors import DataError, pass_on_lack_of_memory
 from nmt.files import check_content
@@ -44,7 +45,6 @@ HIDDEN_KEY = 0x756E6B  # tells the draws from other random numbers of the same s
 PREPARE_AGAIN = "run `nmt prepare -c ... --overwrite`"
 
 Ids = npt.NDArray[np.int32]
-Mask = npt.NDArray[np.bool_]
 Block = tuple[Ids, Ids]  # ids of sentences, one after the other; the number of ids of each
 
 

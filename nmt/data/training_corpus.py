@@ -12,8 +12,9 @@ import numpy as np
 
 from nmt.config.parts import TOKENIZERS
 from nmt.config.schema import Config
-from nmt.data.corpus import SOFT_TARGETS, Corpus, Mask, Sequences
+from nmt.data.corpus import SOFT_TARGETS, Corpus, Sequences
 from nmt.data.manifest import load_manifest, most_copies
+from nmt.data.splitting import Mask
 from nmt.errors import DataError
 from nmt.text.vocabulary import SPECIALS, UNK
 

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.data.corpus import Corpus, Mask
+from nmt.data.corpus import Corpus
+from nmt.data.splitting import Mask
 from nmt.text.vocabulary import PAD
 
 EMPTY_WORD = PAD  # no sentence contains this id

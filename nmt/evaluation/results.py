@@ -90,8 +90,8 @@ def read_texts(path: Path) -> list[str]:
         raise DataError(f"{path} has only empty lines; there is nothing to score")
     if _MARKUP.match(filled[0]):
         raise DataError(
-            f"{path}: is SGML, XML or HTML; save it as text with a sentence in each line, for test "
-            "sets of WMT that of `sacrebleu -t`"
+            f"{path}: is SGML, XML or HTML; save it as text with a sentence in each line, as "
+            "`sacrebleu -t` writes the test sets of WMT"
         )
     if all(_RECORD.match(line) for line in filled):
         raise DataError(

@@ -133,7 +133,12 @@ class SentenceStatistics:
 def collect_statistics(
     metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 ) -> SentenceStatistics:
-    """The statistics of N sentences. `metric` stores the number of references for its signature."""
+    """The statistics of N sentences. `metric` stores the number of references for its signature.
+
+    Raises: DataError if a stream of references has another length.
+    """
+    if not references or {*map(len, references)} != {len(hypotheses)}:
+        raise DataError("hypotheses and references differ in length")
     rows: list[list[float]] = []
     for start in range(0, len(hypotheses), BLOCK_SENTENCES):
         block = slice(start, start + BLOCK_SENTENCES)

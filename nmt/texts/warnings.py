@@ -126,14 +126,17 @@ class WarningChecker:
         words = [token for token in self._tokens_read(translation) if has_letters(token)]
         n_known = sum(word in self._vocabularies[0] for word in words)
         start = (translation.model_input or translation.source)[:MAX_CHARACTERS]
-        found = {
-            CAPITALS: self.frequencies[0].is_in_capitals(start),
-            TARGET_LANGUAGE: self._is_target_language(start),
-            ALL_UNKNOWN: bool(words) and not n_known,
-            MOSTLY_UNKNOWN: len(words) >= MIN_WORDS and n_known < len(words) / 2,
-            WORD_UNKNOWN: n_known < len(words) and self._lacks_unknown_word(translation),
-        }
-        return [warning for warning, holds in found.items() if holds][:1]
+        if self.frequencies[0].is_in_capitals(start):
+            return [CAPITALS]
+        if self._is_target_language(start):
+            return [TARGET_LANGUAGE]
+        if words and not n_known:
+            return [ALL_UNKNOWN]
+        if len(words) >= MIN_WORDS and n_known < len(words) / 2:
+            return [MOSTLY_UNKNOWN]
+        if n_known < len(words) and self._lacks_unknown_word(translation):
+            return [WORD_UNKNOWN]
+        return []
 
     def _lacks_unknown_word(self, translation: Translation) -> bool:
         replaced = {replacement.src_position for replacement in translation.replaced}

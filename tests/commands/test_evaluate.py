@@ -18,6 +18,8 @@ from nmt.run.journal import read_events
 from tests.conftest import Result, Run
 from tests.toy import write
 
+PACKAGE = Path(package.__file__).parent
+
 
 def read(result: Result) -> dict[str, Any]:
     assert result.status == 0, result.err
@@ -64,6 +66,10 @@ def test_the_kept_results_have_their_provenance(nmt: Run, run: Path, folder: Pat
     weights = run / "checkpoints" / made_of["model"]["checkpoint"] / "model.safetensors"
     assert made_of["model"]["sha256"] == hashlib.sha256(weights.read_bytes()).hexdigest()
     assert made_of["data"]["content"] == read_json(folder / "prepared/manifest.json")["content"]
+    names = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+    hashes = [hashlib.sha256((PACKAGE / name).read_bytes()).hexdigest() for name in names]
+    lines = "".join(f"{sha256}  {name}\n" for sha256, name in zip(hashes, names, strict=True))
+    assert made_of["code"]["sha256"] == hashlib.sha256(lines.encode()).hexdigest()
     (line,) = history(run)
     keys = ("scores", "loss", "perplexity", "provenance", "step", "split")
     assert [line[key] for key in keys] == [printed[key] for key in keys]

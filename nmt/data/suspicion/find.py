@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from nmt.data.checks import SAME_WORDS
-from nmt.data.corpus import Corpus, Mask, Sequences
+from nmt.data.corpus import Corpus, Sequences
 from nmt.data.reading import CHUNK_ROWS, Pair, Source
+from nmt.data.splitting import Mask
 from nmt.data.suspicion.rules import REASONS, Reason
 from nmt.data.suspicion.scores import N_KNOWN, SURE, Kind, explain, judge, make_wrong, score
 from nmt.data.suspicion.words import (

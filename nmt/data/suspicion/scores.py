@@ -19,7 +19,8 @@ from typing import Literal
 
 import numpy as np
 
-from nmt.data.corpus import Corpus, Ids, Mask, Sequences
+from nmt.data.corpus import Corpus, Ids, Sequences
+from nmt.data.splitting import Mask
 from nmt.data.suspicion.words import Floats, Indices
 from nmt.data.word_alignment import (
     P_EMPTY,

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.data.corpus import Corpus, Mask, Sequences
+from nmt.data.corpus import Corpus, Sequences
 from nmt.data.encoding import TokenizedChunk, TokenTable
+from nmt.data.splitting import Mask
 from nmt.text.tokenizers import NO_SPACES, WORD_CHARACTERS
 
 STEM = 6  # letters

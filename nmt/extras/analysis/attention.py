@@ -21,10 +21,6 @@ from nmt.report.table import Table
 Floats = NDArray[np.floating[Any]]
 
 POSITIONS = (1, 2, 4, 8, 16, 32)  # upper limits of the classes: position in the output
-# (name, first index, end) each
-POSITION_CLASSES = [
-    *zip(class_names(POSITIONS, 1), (0, *POSITIONS), (*POSITIONS, None), strict=True)
-]
 # sentences whose attention is shown: from short to long; of the best and of the worst ones
 N_ACROSS_LENGTHS, N_EXTREMES_SHOWN = 6, 3
 
@@ -59,7 +55,8 @@ def by_position(attentions: Sequence[Floats]) -> Table:
         attentions: [T, S] for each sentence.
     """
     rows = []
-    for name, low, high in POSITION_CLASSES:
+    names = class_names(POSITIONS, 1)
+    for name, low, high in zip(names, (0, *POSITIONS), (*POSITIONS, None), strict=True):
         weights = [row for attention in attentions for row in attention[low:high]]
         if weights:
             entropy = [_entropy(row) for row in weights]
