@@ -8,7 +8,8 @@ const script = document.getElementById("worker").textContent;
 const worker = new Worker(URL.createObjectURL(new Blob([script], { type: "text/javascript" })));
 const progress = document.getElementById("progress");
 const tell = (text) => (progress.textContent = text);
-worker.onerror = ({ message }) => tell(`This browser cannot run the page (those since 2023 can): ${message}`);
+worker.onerror = ({ message }) =>
+  tell(`This browser cannot run the page (those since 2023 can): ${message}`);
 // A worker has no address of its own: it gets whole ones.
 const whole = (address) =>
   address.startsWith("data:") ? address : new URL(address, document.baseURI).href;
