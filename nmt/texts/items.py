@@ -28,7 +28,9 @@ KindOf = Callable[[str], Literal["new", "copied", "other"]]
 _KEPT = [(row.kept, row.pattern) for row in PATTERNS if row.kept is not None]
 _SMALL = re.compile(r"\d{1,2}[/'’-]\d|\d[/'’-]\d\d")  # "5-6" and "1/2" are left to the model
 WHOLE_NUMBER = re.compile(rf"{MINUS}(?<![^\W_]){NUMBER}(?![^\W_])")
-_LIST_MARK = re.compile(r"\s*(?:(\d\d?\.)|\d\d?\)|[a-z]\)|[-•*–]|#{1,6}|>(?:\s*>)*)\s+(?=\S)")
+_LIST_MARK = re.compile(
+    r"\s*(?:(\d\d?\.)|\d\d?\)|[a-z]\)|[-•*–‣◦▪■□●○►▶→·]|#{1,6}|>(?:\s*>)*)\s+(?=\S)"
+)
 _LABEL = re.compile(r"(\s*\S*\w\S*(?: \S+){0,3}(?<![\s.!?:]))\s?:\s*")
 # Most sentences have nothing of all this.
 _HINT = re.compile(
@@ -67,14 +69,15 @@ BREAK = re.compile(
     re.IGNORECASE,
 )
 _GOES_ON = re.compile(rf"(?:(?!{BREAK.pattern})<[^<>]*>){{0,9}}(\w)", re.IGNORECASE)
-# The number of a note, after its word, or another raised sign: "dog<sup>1</sup>", "dog[1]", "dog¹".
+# The number of a note, after its word, or another raised sign: "dog<sup>1</sup>", "dog[1]", "dog¹";
+# but "dog[s]" is a word.
 # Each repetition has a limit, so that no text takes long.
 _SIGNS = r"(?:<[^<>]{0,300}>|&#?\w{1,20};|[^\w<>&]|\d){1,40}?"
 _WORD_BEFORE = r"(?<=[\w.,;:!?\"'”’»)])"
 NOTE = re.compile(
     rf"<(su[bp])\b[^<>]{{0,300}}>{_SIGNS}</\1>|(?<!\d)<(su[bp])\b[^<>]{{0,300}}>(?:[a-z]|TM|SM)</\2>"
     rf"|(?<=[^\s(\[])<a\s(?=[^<>]{{0,300}}#)[^<>]{{0,300}}>{_SIGNS}</a>"
-    rf"|{_WORD_BEFORE}(?:(?:\[[1-9]\d{{0,2}}(?:\s?[,–-]\s?\d{{1,3}}){{0,9}}\]){{1,9}}(?![\w(\[])"
+    rf"|{_WORD_BEFORE}(?:(?:\[(?:[1-9]\d{{0,2}}(?:\s?[,–-]\s?\d{{1,3}}){{0,9}}|[a-rt-z])\]){{1,9}}(?![\w(\[])"
     r"|\[\W{0,3}\d{1,3}\W{0,3}\]\([^()\s]{0,300}\)|[⁺⁻]?[⁰¹²³⁴-⁹]{1,9}|[₀-₉]{1,9})"
 )
 _LOWERED = re.compile(r"[₀-₉]|<sub\b|.*\"subscript\"", re.DOTALL)

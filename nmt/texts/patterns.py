@@ -62,11 +62,11 @@ PATTERNS = [
         rf"<[A-Za-z\d][\w:.-]*(?:\s+(?:[\w:@.-]+\s*=\s*(?:{_VALUE})|(?:{_FLAGS})(?=[\s/>])))*"
         r"\s*/?>",
     ),
-    # Emoji, \n as two signs, comments, entities: with the spaces before them.
+    # Emoji, \n as two signs, comments, entities: with the spaces before them, or after the first.
     _kept(
         "emoji",
         "empty",
-        rf"(?<!\s)\s*(?:(?:{EMOJI}[\ufe0f\u200d]*)+|\\[nrt](?![a-z])|<!--.{{0,1000}}?-->"
+        rf"\A(?:{EMOJI}[\ufe0f\u200d]*)+\s+|(?<!\s)\s*(?:(?:{EMOJI}[\ufe0f\u200d]*)+|\\[nrt](?![a-z])|<!--.{{0,1000}}?-->"
         r"|&(?:amp|nbsp|quot|apos|[lg]t|hellip|[mn]dash|[lr][ad]quo|copy|reg|#\w+);)",
     ),
     _kept("placeholder", "empty", r"(?<=[a-z]{2})\$[A-Z][A-Z\d_]*\$"),  # "a link$LINK_END$"

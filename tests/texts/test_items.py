@@ -24,6 +24,7 @@ from tests.texts.fakes import kind_of
         ("Set 5 px or 1 d, Ctrl-S, localhost:8", [
             "number 5 px", "item Ctrl-S", "item localhost:8"
         ]),
+        ("😀 The dog[a] is here.[b] dog[s]", ["empty 😀 ", "note [a]", "note [b]"]),
         ("A dog is here, isn't it? 5-6 of 12 are.", []),
         ("Hello {name}, %d%% of %s", ["item {name}", "item %d%%", "item %s"]),
         ("{0}% (%s) #{id}", ["item {0}%", "item %s", "item #{id}"]),

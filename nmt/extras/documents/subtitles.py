@@ -19,12 +19,12 @@ CUE = re.compile(
 PARAGRAPH = re.compile(r"^(?:[^\n]*\S[^\n]*(?:\n|\Z))+", re.MULTILINE)
 TAG = re.compile(r"<(/?)([A-Za-z])[^<>]*>|<[\d:.]+>|\{\\[^{}]*\}")
 UPPER = r"[^\W\d_a-zß-ÿа-яё]"  # or a letter of a script without cases
-SOUND = r"\[[^\[\]]*\]|\([^()]*\)"
+SOUND = r"\[[^\[\]]*\]|\([^()]*\)|\*[^*\n]+\*"
 # TOM: or "Tom Smith:"; but not "He said:"
 NAME = rf"(?:{UPPER}[^a-zß-ÿа-яё:\n<>{{}}]{{0,60}}|{UPPER}\w+(?: {UPPER}\w+)?)(?:{SOUND})?:(?=\s)"
 # Before the words of a speaker: dashes, ">>", notes of music, sounds, a name.
 LEAD = re.compile(
-    r"(?:[-–—♪♫\s]|(?:>|&gt;){2,}|\{\\[^{}]*\}|<v[ .][^<>]*>|<[^<>]*>(?=[-–—♪♫>\[(]|&gt;)"
+    r"(?:[-–—♪♫\s]|#(?=\s)|(?:>|&gt;){2,}|\{\\[^{}]*\}|<v[ .][^<>]*>|<[^<>]*>(?=[-–—♪♫>\[(]|&gt;)"
     rf"|(?:{SOUND}):?|{NAME})*+"
 )
 # Where another speaker begins inside a line, with the first letter after a dash; and also inside
@@ -35,7 +35,7 @@ TURN = re.compile(rf"(?<![>;])(?=(?:>|&gt;){{2}})|{AFTER_END}(?:(?={BEFORE}([^\W
 DASH = re.compile(rf"{AFTER_END}(?={BEFORE}\w)|(?<=[ \t])(?={BEFORE}([^\W\d_]))")
 # Tags, and sounds between the words of a speaker. Others in round brackets are a part of them.
 MARKUP = re.compile(
-    TAG.pattern + r"|(?P<sound>\[[^\[\]]*\]|(?<=[.?!…♪)\]\"”’»>]\s)\([^()]*\)"
+    TAG.pattern + r"|(?P<sound>\[[^\[\]]*\]|\*[^*\n]+\*|(?<=[.?!…♪)\]\"”’»>]\s)\([^()]*\)"
     r"|\([^()]*\)(?=(?:\s|<[^<>]*>|[♪♫])*+\Z))"
 )
 WIDTH = 42  # of a line
@@ -78,7 +78,7 @@ def _lead(text: str) -> str:
 def _speech(text: str, first: int, end: int) -> Iterator[Segment]:
     """What one speaker says, and the sounds before, between and behind the words."""
     start = first + len(_lead(text[first:end]))
-    end = start + len(text[start:end].rstrip("♪♫ \t\n"))
+    end = start + len(text[start:end].rstrip("♪♫ \t\n").removesuffix(" #").rstrip())
     sounds = [*re.compile(SOUND).finditer(text, first, start)]
     pieces, position = list[Piece](), start
     for found in MARKUP.finditer(text, start, end):

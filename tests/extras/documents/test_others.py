@@ -139,6 +139,9 @@ def test_sections_beside_text_are_text(content: str, found: str, written: str) -
         ("Tom Hill: A dog. Ann: A cat.", ["A dog.", "A cat."]),
         ("He said: A dog.", ["He said: A dog."]),
         ("♪ A dog ♪\n♪ [barks] A cat ♪", ["A dog", "barks", "A cat"]),
+        ("*sighs* I see. *laughs*", ["sighs", "I see.", "laughs"]),
+        ("# A dog #\n# A cat #", ["A dog", "A cat"]),
+        ("#1 is C#", ["#1 is C#"]),
     ],
 )
 def test_sounds_and_speakers(cue: str, found: list[str]) -> None:
