@@ -22,7 +22,7 @@ from nmt.texts.word_weights import Range
 ANY_NAME, ANY_NUMBER = "Xxx", "000"
 # Languages that write each noun with a capital letter, which then does not tell a name.
 NOUNS_IN_CAPITALS = {"de", "lb"}
-MIN_COPIED = 0.5  # the probability of each subword of a word that is always copied
+MIN_COPIED_SUBWORD = 0.5  # the probability of each subword of a word that is always copied
 # From a word to its kind: new to the model, always copied, or any other.
 KindOf = Callable[[str], Literal["new", "copied", "other"]]
 _KEPT = [(row.kept, row.pattern) for row in PATTERNS if row.kept is not None]
@@ -384,7 +384,7 @@ def kinds_of_words(translator: Translator) -> KindOf | None:
         if len(ids) > 1 and any(index == row and has_letters(token) for token, index, row in known):
             return "new" if has_all else "other"
         own = translator.tgt_vocabulary.ids(translator.tgt_tokenizer.split(word))
-        probable = lexicon.ids[rows][lexicon.probabilities[rows] >= MIN_COPIED].tolist()
+        probable = lexicon.ids[rows][lexicon.probabilities[rows] >= MIN_COPIED_SUBWORD].tolist()
         return "copied" if {*own} <= {*probable} else "other"
 
     return kind_of
