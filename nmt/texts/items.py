@@ -52,7 +52,7 @@ _JOINT = re.compile(r"[/:.,|=+~_\\-]?")  # between two items that are one: "{a}/
 _LETTER = re.compile(rf"[^\W{NO_SPACES}]")  # of scripts that write spaces between words
 # Two elements that are one: "Ctrl + S", "a/b", "File → Save".
 _BETWEEN = re.compile(r"[^\w\s()\[\]{}\"'“”‘’«»]{0,2}|\s?[+→>›|]\s?")
-_DOTS = re.compile(r"\s*+(?:(?:\.{2,}+|…)\s*+)++(?=[\w\"'“„«(¿¡]|\Z)")
+_DOTS = re.compile(r"[\"'“„«‘]?\s*+(?:(?:\.{2,}+|…)\s*+)++(?=[\w\"'“„«(¿¡]|\Z)")
 STANDING = {"break", "empty", "note"}  # kinds of marks without words
 VOID = {"br", "hr", "img", "input", "meta", "wbr"}  # elements of HTML without an end
 # Others, whose other half may stand in another line.

@@ -14,7 +14,8 @@ from nmt.decoding.translator import Translator
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.tokenizers import SIDES, load_tokenizer
 from nmt.text.vocabulary import Vocabulary
-from nmt.texts.items import kinds_of_words, names, signs
+from nmt.texts.items import kinds_of_words, names, signs, without_edges
+from nmt.texts.marked import Marked
 from tests.texts.fakes import kind_of
 
 
@@ -101,6 +102,21 @@ def test_signs(text: str, expected: list[str]) -> None:
     words = text.split()
     for part in (*words, *map(" ".join, pairwise(words))):
         assert signs(part) == signs(part, [re.compile("(?!)")])
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("... and a dog", "and a dog"),
+        ('"... and a dog"', 'and a dog"'),
+        ("→ A dog", "A dog"),
+        ("1. – A dog", "– A dog"),
+        ('"A dog..."', '"A dog..."'),
+    ],
+)
+def test_what_stays_at_the_start(text: str, rest: str) -> None:
+    found = without_edges(Marked(text), ordinals=False)
+    assert (found.text, found.written) == (rest, text)
 
 
 def test_further_items() -> None:
