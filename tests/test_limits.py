@@ -34,7 +34,7 @@ RINGS = {
     "core": (CORE, 10_840),
     "texts": (TEXTS, 1_724),
     "extras": (EXTRAS, 7_513),
-    "tests": ([*ROOT.glob("tests/**/*.py")], 15_440),
+    "tests": ([*ROOT.glob("tests/**/*.py")], 15_430),
     "scripts": ([*ROOT.glob("scripts/**/*.py")], 2_080),
 }
 MAX_LINES = {"nmt/config/schema.py": 691}

@@ -51,11 +51,19 @@ def test_the_parts_take_part_in_all_commands(tmp_path: Path) -> None:
         *(f"{command} -q -c outside.yaml".split() for command in ("prepare", "train")),
         ["translate", "--n-best", "5", sentence],
         ["translate", "--set", "decoding.shortest=true", sentence],
-        ["translate", "--set", "decoding.shortest=true", "--file", "dog.notes"],
+        [
+            "translate",
+            "--set",
+            "decoding.shortest=true",
+            "--file",
+            "dog.notes",
+            "-o",
+            "notes.notes",
+        ],
         *(line.split() for line in ("evaluate --split dev", "--help", "greet you")),
     ]
     paths = os.pathsep.join([str(ROOT), str(OUTSIDE), os.environ.get("PYTHONPATH", "")])
-    _, _, beam, shortest, notes, scores, listing, greeting = in_one_process(
+    _, _, beam, shortest, _, scores, listing, greeting = in_one_process(
         commands, tmp_path, NMT_EXTRAS="my_extra", PYTHONPATH=paths
     )
     run = tmp_path / "runs" / "outside"
@@ -66,6 +74,7 @@ def test_the_parts_take_part_in_all_commands(tmp_path: Path) -> None:
     assert config["training"]["sharpness_loss"] == 0.1
     texts = [line.split(" ||| ")[1] for line in beam.splitlines()]
     assert len(shortest.strip()) == min(map(len, texts))
+    notes = (tmp_path / "notes.notes").read_text(encoding="utf-8")
     assert notes == f"id: 1\nnote: {shortest}"
     assert "BLEU" in scores
     assert "greet" in listing
