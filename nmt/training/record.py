@@ -158,7 +158,6 @@ class RunRecord(Record):
         self.listeners = list(listeners)
         self.journal = folder / JOURNAL_FILE
         self.checkpoints = open_checkpoints(folder, training.config)
-        self.model = training.model
         seconds = training.progress.seconds
         self._saved_seconds = seconds
         self._start_time = time.monotonic() - seconds
@@ -173,7 +172,7 @@ class RunRecord(Record):
             for open_one in hooks("listener")
         ]
         self.listeners += [listener for listener in opened if listener is not None]
-        self._validator = Validator(self.model, self.config, self.folder)
+        self._validator = Validator(self.training.model, self.config, self.folder)
         self._tell(
             BeginEvent(
                 folder=self.folder,
@@ -228,9 +227,9 @@ class RunRecord(Record):
 
     def validate(self, step: int) -> Rank:
         start = self.seconds
-        self.model.eval()
+        self.training.model.eval()
         result = self._validator.validate()
-        self.model.train()
+        self.training.model.train()
         seconds = self.seconds - start
         samples = [asdict(sample) for sample in result.samples]
         write_event(
@@ -247,7 +246,7 @@ class RunRecord(Record):
 
     def save(self, progress: Progress, rank: Rank | None) -> None:
         self._saved_seconds = progress.seconds
-        write = partial(save_training, self.model, self.training.optimizer)
+        write = partial(save_training, self.training.model, self.training.optimizer)
         self.checkpoints.save(progress, write, rank=rank)
         path, best = self.checkpoints.find("last"), self.checkpoints.find("best")
         assert path is not None

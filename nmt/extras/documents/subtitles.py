@@ -19,10 +19,11 @@ CUE = re.compile(
 PARAGRAPH = re.compile(r"^(?:[^\n]*\S[^\n]*(?:\n|\Z))+", re.MULTILINE)
 TAG = re.compile(r"<(/?)([A-Za-z])[^<>]*>|<[\d:.]+>|\{\\[^{}]*\}")
 UPPER = r"[^\W\d_a-zß-ÿа-яё]"  # or a letter of a script without cases
-SOUND = r"\[[^\[\]]*\]|\([^()]*\)|\*[^*\n]+\*"
+# Stars also stress words: "*sighs* I see." begins with a sound, "*This* is it." does not.
+SOUND = rf"\[[^\[\]]*\]|\([^()]*\)|\*[^*\n]+\*(?=\s*+(?:[^\w\s]|{UPPER}|\Z))"
 # TOM: or "Tom Smith:"; but not "He said:"
 NAME = rf"(?:{UPPER}[^a-zß-ÿа-яё:\n<>{{}}]{{0,60}}|{UPPER}\w+(?: {UPPER}\w+)?)(?:{SOUND})?:(?=\s)"
-# Before the words of a speaker: dashes, ">>", notes of music, sounds, a name.
+# Before the words of a speaker: dashes, ">>", notes of music or "#", sounds, a name.
 LEAD = re.compile(
     r"(?:[-–—♪♫\s]|#(?=\s)|(?:>|&gt;){2,}|\{\\[^{}]*\}|<v[ .][^<>]*>|<[^<>]*>(?=[-–—♪♫>\[(]|&gt;)"
     rf"|(?:{SOUND}):?|{NAME})*+"
@@ -35,7 +36,7 @@ TURN = re.compile(rf"(?<![>;])(?=(?:>|&gt;){{2}})|{AFTER_END}(?:(?={BEFORE}([^\W
 DASH = re.compile(rf"{AFTER_END}(?={BEFORE}\w)|(?<=[ \t])(?={BEFORE}([^\W\d_]))")
 # Tags, and sounds between the words of a speaker. Others in round brackets are a part of them.
 MARKUP = re.compile(
-    TAG.pattern + r"|(?P<sound>\[[^\[\]]*\]|\*[^*\n]+\*|(?<=[.?!…♪)\]\"”’»>]\s)\([^()]*\)"
+    TAG.pattern + r"|(?P<sound>\[[^\[\]]*\]|(?<=[.?!…♪)\]\"”’»>]\s)(?:\([^()]*\)|\*[^*\n]+\*)"
     r"|\([^()]*\)(?=(?:\s|<[^<>]*>|[♪♫])*+\Z))"
 )
 WIDTH = 42  # of a line

@@ -140,6 +140,8 @@ def test_sections_beside_text_are_text(content: str, found: str, written: str) -
         ("He said: A dog.", ["He said: A dog."]),
         ("♪ A dog ♪\n♪ [barks] A cat ♪", ["A dog", "barks", "A cat"]),
         ("*sighs* I see. *laughs*", ["sighs", "I see.", "laughs"]),
+        ("*This* is a dog.", ["*This* is a dog."]),
+        ("I *really* see *a dog*", ["I *really* see *a dog*"]),
         ("# A dog #\n# A cat #", ["A dog", "A cat"]),
         ("#1 is C#", ["#1 is C#"]),
     ],
