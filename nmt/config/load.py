@@ -62,6 +62,7 @@ LAST_VERSIONS = {
     "model.tgt_vectors": "0.2",
     "training.alignment_loss": "0.2",
     "training.moving_average": "0.2",
+    "training.moving_average_warmup": "0.2",
 }
 # What to do in place of using the last version that had the key.
 ADVICE = {"decoding.shortlist": "set decoding.precision=int8 in its place, which is faster"}

@@ -337,15 +337,15 @@ class TextTranslator:
         n_best: hypotheses among which one with all stand-ins is looked for.
         """
         texts = [reading.text.text for reading in readings]
-        stand_in_words = [
-            {word for each in reading.stand_ins for word in (each.source, each.target)}
-            for reading in readings
-        ]
         try:
             found = self.sentence_translator.translate_n_best(texts, n_best)
             if self.glossary:
+                protected = [
+                    {word for each in reading.stand_ins for word in (each.source, each.target)}
+                    for reading in readings
+                ]
                 bring_terms(
-                    found, self.glossary, self.sentence_translator, texts, n_best, stand_in_words
+                    found, self.glossary, self.sentence_translator, texts, n_best, protected
                 )
         except TextError as error:
             error.index = readings[error.index].sentence.number
