@@ -129,7 +129,6 @@ def write_inputs(lines: Sequence[str], folder: Path) -> None:
     pairs = "".join(lines[: PARTS["test"][1]])
     (folder / "pairs.tsv").write_text(pairs, "utf-8")
     (folder / "table.tsv").write_text(f"shuffled\tsorted\n{pairs}", "utf-8")
-    (folder / "alignments.txt").write_text("0-0\n" * 100, "utf-8")
     sentences = [line.split("\t")[0] for line in lines[PARTS["dev"][0] : PARTS["test"][1]]]
     write_texts(sentences, pairs.splitlines()[: PARTS["train"][1] : 2], folder)
     for name, (start, end) in PARTS.items():

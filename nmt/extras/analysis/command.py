@@ -32,12 +32,7 @@ from nmt.commands.options import (
 from nmt.config.load import decoding_overrides
 from nmt.errors import NmtError
 from nmt.evaluation.results import Evaluation
-from nmt.extras.analysis.attention import (
-    alignment_error,
-    attention,
-    attention_figures,
-    read_reference_alignments,
-)
+from nmt.extras.analysis.attention import attention, attention_figures
 from nmt.extras.analysis.comparison import comparison, load_other, read_other
 from nmt.extras.analysis.html import write_report
 from nmt.extras.analysis.leaks import training_overlap
@@ -46,7 +41,7 @@ from nmt.extras.analysis.sentences import extremes, groups, leaks, wrong_outputs
 from nmt.run.evaluated import open_system
 
 # Each part finds a section of the analysis, or nothing; the order is that of the text and the page.
-PARTS = leaks, comparison, alignment_error
+PARTS = leaks, comparison
 DETAILS = groups, attention, wrong_outputs, extremes, attention_figures
 
 
@@ -56,13 +51,11 @@ class Wanted:
 
     Attributes:
         details: show all parts. other: a run or a file of translations to compare with.
-        alignments: a file of reference alignments.
         report: the folder of the page.
     """
 
     details: bool
     other: Path | None
-    alignments: Path | None
     report: Path | None
 
 
@@ -95,14 +88,6 @@ def command(
             metavar="OTHER",
         ),
     ] = None,
-    alignments: Annotated[
-        Path | None,
-        typer.Option(
-            "--alignments",
-            help="Reference alignments in Pharaoh format, for the alignment error rate.",
-            metavar="FILE",
-        ),
-    ] = None,
     report: Annotated[
         Path | None,
         typer.Option(
@@ -128,15 +113,13 @@ def command(
     request.check(
         {
             "give one run; `nmt evaluate` scores several": len(paths) > 1,
-            "--details and --alignments need a run, not a file of translations": (
-                hypotheses is not None and (details or alignments is not None)
-            ),
+            "--details needs a run, not a file of translations": hypotheses and details,
             "--compare and --not-worse-than name different systems": (
                 compare is not None and not_worse_than not in (None, compare)
             ),
         }
     )
-    wanted = Wanted(details, compare or not_worse_than, alignments, report)
+    wanted = Wanted(details, compare or not_worse_than, report)
     analyze = _analyze_run if hypotheses is None else _analyze_file
     analysis = analyze(request, wanted)
     print(to_json(analysis.to_dict()) if as_json else analysis.to_text(details=details))
@@ -164,11 +147,6 @@ def _analyze_run(request: Request, wanted: Wanted) -> Analysis:
     with open_system(request.runs, device=request.device, overrides=request.overrides) as system:
         text = read_text(system, request)
         sources = text.sources or []
-        alignments = (
-            None
-            if wanted.alignments is None
-            else read_reference_alignments(wanted.alignments, sources, text.references[0])
-        )
         other = None if wanted.other is None else load_other(wanted.other, text, system, request)
         evaluation, translations, forced = score_system(system, text, request)
         translated = Translated(
@@ -176,12 +154,10 @@ def _analyze_run(request: Request, wanted: Wanted) -> Analysis:
             evaluation.outputs,
             text.references,
             system.config.tokenizer.lowercase,
-            system.translator,
             translations,
             forced,
             training_overlap(text, system, request.data),
             other,
-            alignments,
             system.config.data.tgt_language,
         )
         analysis = _analyze(evaluation, translated, wanted, system.folders)
@@ -197,9 +173,7 @@ def _analyze(
     folders: Sequence[Path] = (),
 ) -> Analysis:
     """What the parts find beyond the scores, with the page if requested. `folders`: of the runs."""
-    with_details = translated.translator is not None and bool(
-        wanted.details or wanted.report or wanted.alignments
-    )
+    with_details = bool(translated.translations) and bool(wanted.details or wanted.report)
     sections, details = (
         [section for part in parts if (section := part(translated)) is not None]
         for parts in (PARTS, DETAILS if with_details else ())

@@ -7,13 +7,10 @@ from typing import Any
 
 from nmt.decoding.forced import ScoredPair
 from nmt.decoding.translation import Translation
-from nmt.decoding.translator import Translator
 from nmt.evaluation.results import Evaluation
 from nmt.evaluation.scores import sentence_chrf
 from nmt.extras.analysis.leaks import TrainingOverlap
 from nmt.report.table import Table
-
-Links = frozenset[tuple[int, int]]  # (source word, target word), counted from 0
 
 N_EXTREMES = 10  # sentences with the highest, and with the lowest chrF
 
@@ -25,12 +22,10 @@ class Translated:
     Attributes:
         sources, outputs: N texts each. references: streams of N texts.
         lowercase: whether the system writes only lower-case letters. Scores then ignore case.
-        translator, translations, forced: of the system; forced are the references, scored with
-            the reference as the decoder's input. None or empty for a file of translations.
+        translations, forced: of the system; forced are the references, scored with the reference
+            as the decoder's input. Empty for a file of translations.
         overlap: of the sentences with the training data; None if that is not known.
         other: a system to compare with; its overlap is None too if its training data is the same.
-        alignments: reference alignments: the sure links of each sentence, and the possible ones,
-            which include the sure ones.
         language: of the outputs; "" if it is not known.
         subject, facts: of the other system: what it is, and where its outputs come from.
     """
@@ -39,12 +34,10 @@ class Translated:
     outputs: Sequence[str]
     references: Sequence[Sequence[str]]
     lowercase: bool = False
-    translator: Translator | None = None
     translations: Sequence[Translation] = ()
     forced: Sequence[ScoredPair] = ()
     overlap: TrainingOverlap | None = None
     other: "Translated | None" = None
-    alignments: Sequence[tuple[Links, Links]] | None = None
     language: str = ""
     subject: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)

@@ -69,28 +69,23 @@ def test_other_directions_are_refused(nmt: Run, run: Path, tmp_path: Path) -> No
     nmt.refuses(error, "analyze", run, "--compare", other)
 
 
-def test_details(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
+def test_details(nmt: Run, run: Path, folder: Path) -> None:
     sources, references = (
         read_sentences(folder / "prepared", "test", side) for side in ("src", "tgt")
     )
-    alignments = write(tmp_path / "alignments", *("0-0 1-1" for _ in sources))
-    value = read(nmt("analyze", run, "--details", "--alignments", alignments, "--json"))
+    value = read(nmt("analyze", run, "--details", "--json"))
     breakdown = value["breakdown"]
     for name in ("by_source_length", "by_rarest_source_word", "by_seen_in_training"):
         assert sum(row["sentences"] for row in breakdown[name]) == 40
     words = sum(len(line.replace(",", "").split()) for line in references)
     assert sum(row["words"] for row in breakdown["by_word_frequency"]) == words
     assert "attention_by_position" in breakdown
-    assert 0 <= value["alignment_error_rate"] <= 1
-    assert value["aligned_sentences"] == 40
     assert len(value["best"]) == len(value["worst"]) == 10
     assert all(
         row["source"] == sources[row["sentence"] - 1] for row in [*value["best"], *value["worst"]]
     )
     assert [*value["outputs"]] == [*DESCRIPTIONS]
-    brief = nmt("analyze", run, "--alignments", alignments).out
-    assert "alignment error rate " in brief
-    assert "By source length" not in brief
+    assert "By source length" not in nmt("analyze", run).out
     text = nmt("analyze", run, "--details").out
     parts = ("By source length", "Attention by position in the output", "repeating outputs")
     for part in (*parts, "the 10 worst sentences, by chrF", *DESCRIPTIONS.values()):
@@ -167,7 +162,7 @@ def test_missing_training_data_is_reported(
         ),
         (
             ["--hypotheses", "h", "--references", "r", "--details"],
-            "--details and --alignments need a run, not a file of translations",
+            "--details needs a run, not a file of translations",
         ),
         (["a", "b", "--runs"], "No such option: --runs"),
     ],
