@@ -27,7 +27,6 @@ from nmt.commands.options import (
 )
 from nmt.config.load import decoding_overrides
 from nmt.config.parts import DeviceName
-from nmt.config.schema import TokenizerConfig
 from nmt.decoding.forced import ScoredPair, score_pairs
 from nmt.decoding.translation import Translation
 from nmt.errors import DataError, NmtError
@@ -44,8 +43,6 @@ from nmt.evaluation.scores import (
     bleu_remarks,
     canonical_name,
     score,
-    score_tokenized,
-    tokenize,
     usual_metrics,
 )
 from nmt.files import write_text
@@ -55,12 +52,11 @@ from nmt.run.folder import EVALUATION_FOLDER, HISTORY_FILE, check_same_data
 from nmt.run.journal import write_event
 from nmt.run.leaks import check_rankers
 from nmt.run.load import opened
-from nmt.text.tokenizers import Tokenizer, load_tokenizer
 from nmt.texts.load import find_memory
 
 N_RESAMPLES = 1000  # of the bootstrap, for the confidence intervals
 # Of the results, for the history.
-HISTORY_KEYS = ("scores", "lowercase_scores", "tokenized_scores", "loss", "perplexity")
+HISTORY_KEYS = ("scores", "lowercase_scores", "loss", "perplexity")
 MIN_TOKENIZED = 100  # outputs that look tokenized before there is a warning; sacrebleu's own limit
 
 
@@ -77,7 +73,6 @@ class Request:
         overrides: `decoding.key=value` each.
         metrics: by their exact names; if there are none, those that suit the language. limited:
             those with a limit, in any case. lowercase: whether also to score ignoring case.
-            tokenized: whether also to score tokenized text.
     """
 
     runs: Sequence[Path] = ()
@@ -91,7 +86,6 @@ class Request:
     metrics: Sequence[str] = ()
     limited: Sequence[str] = ()
     lowercase: bool = False
-    tokenized: bool = False
 
     def check(self, others: Mapping[str, Any]) -> None:
         """Refuse options that do not go together.
@@ -140,16 +134,6 @@ def command(
     ] = None,
     lowercase: Annotated[
         bool, typer.Option("--lowercase", help="Add scores that ignore case.")
-    ] = False,
-    tokenized: Annotated[
-        bool,
-        typer.Option(
-            "--tokenized",
-            help=(
-                "Add tokenized BLEU, to compare with old papers; a file of translations must be "
-                "tokenized already."
-            ),
-        ),
     ] = False,
     ensemble: Annotated[
         bool,
@@ -208,15 +192,12 @@ def command(
         [*map(canonical_name, metric or ())],
         [*limits],
         lowercase,
-        tokenized,
     )
     request.check(
         {
             "give one run, or several with --ensemble (they translate together) or with --runs "
             "(mean and standard deviation)": (len(paths) > 1) != (runs or ensemble),
-            "--runs scores each run alone; leave out --ensemble and --tokenized": (
-                runs and (ensemble or tokenized)
-            ),
+            "--runs scores each run alone; leave out --ensemble": runs and ensemble,
         }
     )
     results: Evaluation | RunsSummary
@@ -312,14 +293,9 @@ def score_system(
         "translation_seconds": round(time.perf_counter() - start_time, 2),
     }
     outputs = [translation.text for translation in translations]
-    tokenizer, language = None, system.config.data.tgt_language
     if system.config.tokenizer.lowercase:
         request = replace(request, lowercase=True)
-    if request.tokenized:  # spaCy's words, for a model with any tokenizer
-        tokenizer = load_tokenizer(
-            TokenizerConfig(kind="words"), language, "tgt", system.folders[0]
-        )
-    scores = _score_outputs(outputs, text, request, language, tokenizer)
+    scores = _score_outputs(outputs, text, request, system.config.data.tgt_language)
     forced = score_pairs(
         system.translator, list(zip(text.sources or [], text.references[0], strict=True))
     )
@@ -381,18 +357,13 @@ def _text_facts(text: EvaluationSet) -> dict[str, Any]:
 
 
 def _score_outputs(
-    outputs: Sequence[str],
-    text: EvaluationSet,
-    request: Request,
-    language: str = "",
-    tokenizer: Tokenizer | None = None,
-) -> tuple[list[MetricScore], list[MetricScore], list[MetricScore]]:
-    """The scores, those that ignore case, and those of tokenized text. Warns if the outputs look
-    tokenized, and of what BLEU does not show.
+    outputs: Sequence[str], text: EvaluationSet, request: Request, language: str = ""
+) -> tuple[list[MetricScore], list[MetricScore]]:
+    """The scores, and those that ignore case. Warns if the outputs look tokenized, and of what BLEU
+    does not show.
 
     Args:
         language: of the texts; "" if it is not known.
-        tokenizer: of tokenized text; None if the texts are tokenized already.
     """
     usual, no_words = usual_metrics(language, text.references)
     metrics = [*dict.fromkeys([*(request.metrics or usual), *request.limited])]
@@ -411,20 +382,12 @@ def _score_outputs(
     remarks = bleu_remarks(text.references, language, outputs) if "BLEU" in metrics else []
     if no_words and not (request.metrics and {*metrics} <= {*usual}):
         remarks.append(no_words)
-    tokenized_scores = []
     n_tokenized = sum(output.endswith(" .") for output in outputs)
-    if request.tokenized:
-        words, *references = (tokenize(lines, tokenizer) for lines in (outputs, *text.references))
-        name = "as they stand" if tokenizer is None else tokenizer.signature
-        tokenized_scores = [
-            score_tokenized(words, references, name, lowercase=case, bootstrap=N_RESAMPLES)
-            for case in cases
-        ]
-    elif n_tokenized >= MIN_TOKENIZED:
+    if n_tokenized >= MIN_TOKENIZED:
         remarks.append(
             f"{n_tokenized:,} outputs end in ' .' and look tokenized; the metrics need detokenized "
             "text"
         )
     for remark in remarks:
         print(f"nmt: {remark}", file=sys.stderr)
-    return scores[0], scores[1] if request.lowercase else [], tokenized_scores
+    return scores[0], scores[1] if request.lowercase else []

@@ -23,8 +23,6 @@ _MARKUP = re.compile(
 _RECORD = re.compile(r'\s*(?:\{\s*".*\}|"(?:[^"]|"")*"(?:,"(?:[^"]|"")*")+)\s*$')
 MAX_TABS = 0.1  # share of lines with tabs; in text they are rare
 
-TOKENIZED_WARNING = "tokenized, as in old papers: do not compare with the scores above"
-
 
 @dataclass(frozen=True)
 class EvaluationSet:
@@ -124,7 +122,6 @@ class Evaluation:
         facts: run, step, split, hashes and so on, for JSON.
         scores: of the detokenized text, case-sensitive.
         lowercase_scores: the same, ignoring case; empty if not requested.
-        tokenized_scores: BLEU of tokenized text, as old papers count it; empty if not requested.
         loss: teacher-forced, in nats per token of the references; None for a file of translations.
     """
 
@@ -134,7 +131,6 @@ class Evaluation:
     facts: dict[str, Any]
     scores: list[MetricScore]
     lowercase_scores: Sequence[MetricScore] = ()
-    tokenized_scores: Sequence[MetricScore] = ()
     loss: float | None = None
 
     @property
@@ -156,7 +152,6 @@ class Evaluation:
         return {
             "scores": [score.to_dict() for score in self.scores],
             "lowercase_scores": [score.to_dict() for score in self.lowercase_scores],
-            "tokenized_scores": [score.to_dict() for score in self.tokenized_scores],
             "exact_match": self.exact_match,
             **loss,
             **self.facts,
@@ -166,11 +161,6 @@ class Evaluation:
         lines = [self.subject, score_table(self.scores).to_text()]
         if self.lowercase_scores:
             lines += ["ignoring case", score_table(self.lowercase_scores).to_text()]
-        if self.tokenized_scores:
-            lines += [
-                TOKENIZED_WARNING,
-                score_table(self.tokenized_scores).to_text(),
-            ]
         return "\n".join([*lines, self.remark])
 
 

@@ -10,7 +10,7 @@ To add a metric of sacrebleu: a row in `METRICS`, and its name in the help of `-
 import re
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from math import exp, inf
 from typing import Any
@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from nmt.errors import DataError
 from nmt.plugins import Part
 from nmt.report.table import Table
-from nmt.text.tokenizers import JOINER, Tokenizer
 
 SEED = 12345  # the default of sacrebleu, so its command line gives the same intervals
 BLOCK_SENTENCES = 500  # sentences with n-grams in memory at once
@@ -68,8 +67,6 @@ METRICS: Mapping[str, Part] = {
         less_is_better=True,
     ),
 }
-# Of text that is tokenized already: the BLEU of older papers (multi-bleu.perl).
-TOKENIZED = "tokenised BLEU"
 # Language -> its name, and sacrebleu's tokenizer for it. All other languages have 13a.
 TOKENIZERS = {
     "ja": ("Japanese", "ja-mecab"),
@@ -86,10 +83,6 @@ _SCRIPTS = {
     "": (re.compile("[\u0e00-\u109f\u1780-\u17ff]"), 0.3),
 }
 BLEU_ORDER = 4  # words in the longest sequences that BLEU counts
-_PARTS = {
-    **METRICS,
-    TOKENIZED: Part("sacrebleu.metrics:BLEU", options={"tokenize": "none", "force": True}),
-}
 
 
 @dataclass(frozen=True)
@@ -263,37 +256,6 @@ def chrf(outputs: Sequence[str], references: Sequence[str], lowercase: bool) -> 
     return score(outputs, [references], ["chrF"], lowercase=lowercase)[0].value
 
 
-def score_tokenized(
-    hypotheses: Sequence[str],
-    references: Sequence[Sequence[str]],
-    words: str,
-    *,
-    lowercase: bool = False,
-    bootstrap: int = 0,
-) -> MetricScore:
-    """BLEU of text that is already split into words by spaces. Only comparable with scores of the
-    same tokenization.
-
-    Args:
-        words: the name of the tokenizer, for the signature.
-        lowercase: ignore case; the signature shows it.
-    """
-    bleu = _score(TOKENIZED, hypotheses, references, lowercase, bootstrap)
-    return replace(bleu, signature=f"{bleu.signature}|words:{words.replace('|', ',')}")
-
-
-def tokenize(texts: Sequence[str], tokenizer: Tokenizer | None) -> Sequence[str]:
-    """Texts with spaces between their words, for `score_tokenized`; as they stand if `tokenizer` is
-    None.
-    """
-    if tokenizer is None:
-        return texts
-    return [
-        " ".join(token.removeprefix(JOINER) for token in tokens)
-        for tokens in tokenizer.split_all(texts)
-    ]
-
-
 def sentence_chrf(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[float]:
     """The chrF of each sentence, the only metric here that is meaningful for a single sentence."""
     metric = build_metric("chrF")
@@ -310,10 +272,10 @@ def build_metric(
     language: str = "",
     references: Sequence[Sequence[str]] = (),
 ) -> Any:
-    """The metric object of sacrebleu for a name in `METRICS`, or `TOKENIZED`, with the words of a
-    language, which the references show if it is not known.
+    """The metric object of sacrebleu for a name in `METRICS`, with the words of a language, which
+    the references show if it is not known.
     """
-    part = _PARTS[name]
+    part = METRICS[name]
     options = {**part.trait("options")}
     if lowercase and not part.trait("ignores_case"):
         options["lowercase"] = True
@@ -367,7 +329,7 @@ def _score(
         ordered = sorted(map(type(max(samples)), samples))
         mean = float(statistics.mean(ordered))
         half_width = float(0.5 * (ordered[-1 - n_cut] - ordered[n_cut]))
-        most = inf if _PARTS[name].trait("less_is_better") else 100.0  # TER has no end
+        most = inf if METRICS[name].trait("less_is_better") else 100.0  # TER has no end
         interval = max(mean - half_width, 0.0), min(mean + half_width, most)
         metric.n_bootstrap, metric.seed = bootstrap, SEED  # for the signature
     return MetricScore(name, counts.score, str(metric.get_signature()), interval)

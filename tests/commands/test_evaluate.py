@@ -33,7 +33,7 @@ def test_all_metrics_by_default_each_with_signature_and_interval(nmt: Run, run: 
     for score in value["scores"]:
         assert "bs:1000|seed:12345" in score["signature"]
         assert score["interval"][0] <= score["score"] <= score["interval"][1]
-    assert (value["lowercase_scores"], value["tokenized_scores"]) == ([], [])
+    assert value["lowercase_scores"] == []
     assert value["perplexity"] == pytest.approx(exp(value["loss"]))
     table = nmt("evaluate", run).out
     assert (
@@ -41,6 +41,13 @@ def test_all_metrics_by_default_each_with_signature_and_interval(nmt: Run, run: 
         "references "
     ) in table
     assert len(table.splitlines()) <= 10
+
+
+def test_scores_that_ignore_case_stand_apart(nmt: Run, run: Path) -> None:
+    value = read(nmt("evaluate", run, "--lowercase", "--json"))
+    assert all("case:lc" in score["signature"] for score in value["lowercase_scores"])
+    assert "case:mixed" in value["scores"][0]["signature"]
+    assert "\nignoring case\n" in nmt("evaluate", run, "--lowercase").out
 
 
 def test_the_loss_is_that_of_validation(nmt: Run, run: Path) -> None:
@@ -172,25 +179,6 @@ def test_results_with_other_decoding_options_are_kept_apart(nmt: Run, run: Path)
     assert ", beam 5, int8, decoding.length_penalty=0.3\n" in table
 
 
-def test_tokenized_scores_stand_apart_and_are_marked(nmt: Run, run: Path, tmp_path: Path) -> None:
-    value = read(nmt("evaluate", run, "--tokenized", "--lowercase", "--json"))
-    tokenized, _ = value["tokenized_scores"]
-    assert all("case:lc" in score["signature"] for score in value["lowercase_scores"])
-    assert tokenized["metric"] == "tokenised BLEU"
-    assert "tok:none" in tokenized["signature"]
-    assert "words:words,spacy:" in tokenized["signature"]
-    assert "lang:de" in tokenized["signature"]
-    assert "tokenised BLEU" not in [score["metric"] for score in value["scores"]]
-    assert "do not compare with the scores above" in nmt("evaluate", run, "--tokenized").out
-    hypotheses = write(tmp_path / "h", "der Hund sieht , was er will .")
-    references = write(tmp_path / "r", "Der Hund sieht , was er mag .")
-    words = ["--hypotheses", hypotheses, "--references", references, "--tokenized", "--lowercase"]
-    cased, uncased = read(nmt("evaluate", *words, "--json"))["tokenized_scores"]
-    assert cased["signature"].endswith("|words:as they stand")
-    assert "case:lc" in uncased["signature"]
-    assert cased["score"] < uncased["score"]
-
-
 def test_a_warning_about_text_that_looks_tokenized(nmt: Run, tmp_path: Path) -> None:
     hypotheses, references = (
         write(tmp_path / name, *["Der Hund sieht ihn ."] * 120, "Ja.") for name in "hr"
@@ -198,7 +186,6 @@ def test_a_warning_about_text_that_looks_tokenized(nmt: Run, tmp_path: Path) -> 
     words = ["evaluate", "--hypotheses", hypotheses, "--references", references, "--metric", "BLEU"]
     warning = "nmt: 120 outputs end in ' .' and look tokenized; the metrics need detokenized text\n"
     assert nmt(*words).err == warning
-    assert nmt(*words, "--tokenized").err == ""
 
 
 def test_files_after_the_first_reference_are_references_and_folders_are_runs(
@@ -268,8 +255,7 @@ def test_an_error_overwrites_no_results(nmt: Run, run: Path, tmp_path: Path) -> 
         (["a", "b"], "give one run, or several"),
         (["--runs", "a"], "give one run, or several"),
         (["--ensemble", "a"], "give one run, or several"),
-        (["--ensemble", "--runs", "a", "b"], "leave out --ensemble and --tokenized"),
-        (["--runs", "a", "b", "--tokenized"], "leave out --ensemble and --tokenized"),
+        (["--ensemble", "--runs", "a", "b"], "leave out --ensemble"),
         ([".", "--hypotheses", "h", "--references", "r"], "give a run or --hypotheses, not both"),
         (["--hypotheses", "h", "--references", "r", "--beam", "2"], "need a run, not a file"),
         (["a", "--sources", "s"], "--sources needs --references"),

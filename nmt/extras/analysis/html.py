@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from nmt.commands.options import to_json
 from nmt.decoding.translation import Translation
-from nmt.evaluation.results import TOKENIZED_WARNING
 from nmt.evaluation.scores import score_table
 from nmt.extras.analysis.results import Analysis
 from nmt.files import explain_write_errors, write_text
@@ -48,7 +47,6 @@ def write_report(analysis: Analysis, folder: Path, members: Sequence[Path] = ())
     for heading, scores, texts in (
         ("Scores", evaluation.scores, [evaluation.subject, *analysis.remarks]),
         ("Scores ignoring case", evaluation.lowercase_scores, []),
-        ("Tokenized score", evaluation.tokenized_scores, [TOKENIZED_WARNING]),
     ):
         if scores:
             sections.append((heading, f"{paragraphs(texts)}\n{table(score_table(scores))}"))
