@@ -297,18 +297,13 @@ def encode_pairs(
     pairs: Iterable[tuple[str, str]],
     tokenizers: tuple[Tokenizer, Tokenizer],
     vocabularies: tuple[Vocabulary, Vocabulary],
-    tag: int | None = None,
 ) -> Corpus:
-    """The pairs as ids, in memory. tag: the id of a token to put before each source."""
-    prefixes: tuple[list[int], list[int]] = ([] if tag is None else [tag], [])
+    """The pairs as ids, in memory."""
     nothing: Block = np.zeros(0, np.int32), np.zeros(0, np.int32)
     blocks: tuple[list[Block], list[Block]] = ([nothing], [nothing])
     for chunk in chunked(pairs, 4096):
         for side, texts in enumerate(zip(*chunk, strict=True)):
-            sentences = [
-                prefixes[side] + vocabularies[side].ids(tokens)
-                for tokens in tokenizers[side].split_all(texts)
-            ]
+            sentences = [*map(vocabularies[side].ids, tokenizers[side].split_all(texts))]
             ids = np.fromiter(chain.from_iterable(sentences), np.int32)
             blocks[side].append((ids, np.array([*map(len, sentences)], np.int32)))
     return Corpus(*map(Sequences.of_blocks, blocks))

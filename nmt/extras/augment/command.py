@@ -59,7 +59,6 @@ class AugmentOptions:
     src_text: Path | None = None
     tgt_text: Path | None = None
     repeat: Sequence[str] = ()
-    tag: str | None = None
     translations: Path | None = None
     overrides: Sequence[str] = ()
     device: DeviceName = "auto"
@@ -93,9 +92,6 @@ class AugmentOptions:
             ),
             "--tgt-text needs --backward: a run that translates it": (
                 self.tgt_text is not None and not self.backward
-            ),
-            "--tag marks the translations of --tgt-text; add it or remove --tag": (
-                self.tag is not None and self.tgt_text is None
             ),
             "--repeat leaves out all pairs": not any(self.counts.values()),
         }
@@ -169,17 +165,6 @@ def command(
             metavar="ORIGIN=N",
         ),
     ] = None,
-    tag: Annotated[
-        str | None,
-        typer.Option(
-            "--tag",
-            help=(
-                "Put this source token before each source that a backward run translated from "
-                "--tgt-text."
-            ),
-            metavar="TOKEN",
-        ),
-    ] = None,
     translations: Annotated[
         Path | None,
         typer.Option(
@@ -209,7 +194,6 @@ def command(
         src_text,
         tgt_text,
         repeat or (),
-        tag,
         translations,
         set_ or (),
         device,
@@ -243,7 +227,6 @@ def run(options: AugmentOptions) -> dict[str, Any]:
         "original": original.manifest["content"],
         "translations": [f"{task.origin}-{task.folder.name}" for task in tasks],
         "repeat": options.counts,
-        "tag": options.tag,
         **({"teachers": [facts["sha256"] for facts in described]} if teachers else {}),
     }
     if (existing := _existing_result(options, request)) is not None:
@@ -269,14 +252,9 @@ def run(options: AugmentOptions) -> dict[str, Any]:
 
 
 def _check_folder(options: AugmentOptions, original: PreparedData) -> None:
-    """Raises: DataError if the output is the input, or the tag is no token of it."""
+    """Raises: DataError if the output is the input."""
     if options.output.resolve() == options.prepared.resolve():
         raise DataError(f"{options.output}: holds the original pairs; name another folder with -o")
-    if options.tag is not None and options.tag not in original.vocabularies[0]:
-        raise DataError(
-            f"--tag {options.tag}: not in the source vocabulary of {original.folder}; prepare it "
-            "with vocabulary.tags"
-        )
     if not options.teacher and "teachers" in original.manifest.get("augmentation", {}):
         warnings.warn(
             f"{original.folder}: its soft targets are of its own pairs, so {options.output} has "
@@ -353,7 +331,6 @@ def _write_pairs(
 ) -> list[dict[str, Any]]:
     """Write all files of the new folder except the manifest. Returns the facts of each part."""
     counts = options.counts
-    tag = None if options.tag is None else original.vocabularies[0].ids([options.tag])[0]
     for name in original.manifest["files"]:
         if not name.startswith(("train.", "train-")):  # shards, too
             shutil.copyfile(original.folder / name, folder / name)
@@ -370,10 +347,7 @@ def _write_pairs(
     known = {fingerprint("\t".join(pair)): f"copy of an {earlier} pair" for pair in known_pairs}
     for task in tasks:
         pairs = synthetic_pairs(task, original, known)
-        is_tagged = tag is not None and task.origin == BACK_TRANSLATION
-        corpus = encode_pairs(
-            pairs, original.tokenizers, original.vocabularies, tag if is_tagged else None
-        )
+        corpus = encode_pairs(pairs, original.tokenizers, original.vocabularies)
         parts.append((corpus, counts[task.origin]))
         facts.append(
             {
@@ -381,7 +355,6 @@ def _write_pairs(
                 "sentences": len(corpus) + task.dropped.total(),
                 "dropped": dict(task.dropped),
                 "pairs": len(corpus),
-                **({"tag": options.tag} if is_tagged else {}),
                 "repeat": counts[task.origin],
                 **task.facts,
             }

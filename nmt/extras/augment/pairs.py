@@ -4,8 +4,7 @@
   diversification (Nguyen et al. 2020, arXiv 1911.01986, algorithm 1); of the training sources
   alone: sequence-level distillation (Kim and Rush 2016, arXiv 1606.07947).
 - Translations of other text in the target language: back-translation (Sennrich et al. 2016, arXiv
-  1511.06709), with an optional tag before the source (Caswell et al. 2019, arXiv 1906.06442); in
-  the source language: self-training.
+  1511.06709); in the source language: self-training.
 
 No sentence of dev or test enters, on either side: the rule of the split, with the same keys (see
 `nmt.data.splitting`).

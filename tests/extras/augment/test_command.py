@@ -208,13 +208,13 @@ def test_a_stopped_job_continues_with_the_next_shard(
         setting.augment(tmp_path / "more", overwrite=True, **options)
 
 
-def test_other_text_is_translated_and_tagged(setting: Setting, tmp_path: Path) -> None:
+def test_other_text_is_translated(setting: Setting, tmp_path: Path) -> None:
     test = (setting.en_de / "test.tgt.txt").read_text(encoding="utf-8").splitlines()
     lines = ["Ja, der  Tag liebt den Tag.", test[0], "", "Ja, der Tag liebt den Tag."]
     with gzip.open(tmp_path / "mono.de.gz", "wt", encoding="utf-8") as file:
         file.write("\n".join(lines))
     (tmp_path / "mono.en").write_text("The day loves the dog, yes.\n", encoding="utf-8")
-    text = {"tgt_text": tmp_path / "mono.de.gz", "src_text": tmp_path / "mono.en", "tag": "<bt>"}
+    text = {"tgt_text": tmp_path / "mono.de.gz", "src_text": tmp_path / "mono.en"}
     manifest = setting.augment(
         tmp_path / "more", repeat=["forward=0", "backward=0", "back-translation=3"], **text
     )
@@ -228,16 +228,9 @@ def test_other_text_is_translated_and_tagged(setting: Setting, tmp_path: Path) -
         1,
         1,
     )
-    more = PreparedData.load(tmp_path / "more")
-    mark = len(more.vocabularies[0]) - 1
-    tagged = [pair for row, pair in enumerate(more.pairs()) if mark in more.corpus.src[row]]
-    assert len(tagged) == 3 * parts["back-translation"]["pairs"]
-    assert {tgt for _, tgt in tagged} <= {"Ja, der Tag liebt den Tag."}
-    assert not any("bt" in src for src, _ in tagged)
-    assert [part.get("tag") for part in parts.values()] == [None, None, "<bt>"]
-    tag = r"--tag <no>: not in the source vocabulary of .*; prepare it with vocabulary\.tags$"
-    with pytest.raises(DataError, match=tag):
-        setting.augment(tmp_path / "other", **{**text, "tag": "<no>"})
+    more = [*PreparedData.load(tmp_path / "more").pairs()]
+    made = more[-3 * parts["back-translation"]["pairs"] :]
+    assert {tgt for _, tgt in made} == {"Ja, der Tag liebt den Tag."}
     (tmp_path / "mono.en").write_bytes(b"Yes.\n\xff\n")
     with pytest.raises(DataError, match=r"mono\.en, line 2: not UTF-8"):
         setting.augment(tmp_path / "other", **text)
@@ -249,7 +242,7 @@ def test_later_calls_know_the_original_pairs(setting: Setting, tmp_path: Path) -
     (tmp_path / "mono.de").write_text("Ja, der Tag liebt den Tag.\n", encoding="utf-8")
     calls: list[dict[str, Any]] = [
         {"backward": (), "repeat": ["original=2"]},
-        {"forward": (), "tgt_text": tmp_path / "mono.de", "tag": "<bt>"},
+        {"forward": (), "tgt_text": tmp_path / "mono.de"},
         {"backward": (), "repeat": ["original=3"], "overrides": ["decoding.method=sampling"]},
     ]
     kept, folder = tmp_path / "kept", setting.en_de
@@ -403,7 +396,6 @@ def test_wrong_runs_are_refused_in_one_line(setting: Setting, tmp_path: Path) ->
         ([], "there is nothing to add; give --forward, --backward or --teacher"),
         (["--forward", "a", "--tgt-text", "b"], "--tgt-text needs --backward"),
         (["--backward", "a", "--src-text", "b"], "--src-text needs --forward"),
-        (["--backward", "a", "--tag", "<bt>"], "--tag marks the translations of --tgt-text"),
         (["--forward", "a", "--repeat", "mine=2"], "--repeat mine=2: write ORIGIN=N"),
         (["--forward", "a", "--repeat", "forward=-1"], "--repeat forward=-1: write ORIGIN=N"),
     ],
