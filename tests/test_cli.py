@@ -168,8 +168,6 @@ TRAIN = "train -c small.yaml -o none --device cpu"
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
-        ("translate --score --json --threshold 0.5 x", 2, "--score does not search"),
-        ("translate --threshold 0.5 x", 2, "--threshold needs --align or --json"),
         ("translate --align --n-best 2 x", 2, "--align prints one alignment per sentence"),
         ("translate --align --json x", 2, "--json contains the alignment already"),
         ("translate --score --align x", 2, "--score does not search"),

@@ -41,7 +41,6 @@ class Shown:
     n_best: int = 1
     prefix: str | None = None
     align: bool = False
-    threshold: float | None = None
     score: bool = False
     attention: Path | None = None
     as_json: bool = False
@@ -53,7 +52,6 @@ class Shown:
             "--json": self.as_json,
             "--n-best": self.n_best > 1,
             "--align": self.align,
-            "--threshold": self.threshold is not None,
             "--prefix": self.prefix is not None,
             "--score": self.score,
             "--attention": self.attention is not None,
@@ -77,9 +75,6 @@ class Shown:
         searching = [name for name in self.options if name not in ("--score", "--json")]
         problems = {
             f"--score does not search; remove {', '.join(searching)}": self.score and searching,
-            "--threshold needs --align or --json": (
-                self.threshold is not None and not (self.align or self.as_json)
-            ),
             "--align prints one alignment per sentence; remove --n-best": (
                 self.align and self.n_best > 1
             ),
@@ -239,13 +234,10 @@ def to_line(
     if shown.align:
         _check_attention(best, "--align")
         return " ".join(  # as Pharaoh writes them
-            f"{source}-{output}" for source, output in align(best, tokenizers, shown.threshold)
+            f"{source}-{output}" for source, output in align(best, tokenizers)
         )
     if shown.as_json:
-        hypotheses = [
-            translation_to_dict(translation, tokenizers, shown.threshold)
-            for translation in translations
-        ]
+        hypotheses = [translation_to_dict(translation, tokenizers) for translation in translations]
         return json.dumps(
             {
                 "source": best.source,

@@ -110,17 +110,6 @@ def command(
             "0-0 1-2.",
         ),
     ] = False,
-    threshold: Annotated[
-        float | None,
-        typer.Option(
-            "--threshold",
-            min=0,
-            max=1,
-            metavar="WEIGHT",
-            help="With --align or --json: all pairs with at least this attention, not only the "
-            "best for each target word.",
-        ),
-    ] = None,
     score: Annotated[
         bool,
         typer.Option(
@@ -154,7 +143,7 @@ def command(
     as_json: JsonOption = False,
     device: DeviceOption = "auto",
 ) -> None:
-    shown = Shown(n_best, prefix, align, threshold, score, attention, as_json)
+    shown = Shown(n_best, prefix, align, score, attention, as_json)
     format_name = document_format(file, format_, shown)
     shown.check(
         format_name,

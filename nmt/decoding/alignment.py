@@ -19,16 +19,13 @@ from nmt.text.tokenizers import Tokenizer
 
 
 def align(
-    translation: Translation,
-    tokenizers: tuple[Tokenizer, Tokenizer],
-    threshold: float | None = None,
+    translation: Translation, tokenizers: tuple[Tokenizer, Tokenizer]
 ) -> list[tuple[int, int]]:
-    """Pairs (source word, output word), counted from 0, sorted by source word.
+    """Pairs (source word, output word), counted from 0, sorted by source word: for each output word
+    the source word with the largest weight, or none if <eos> has the largest weight.
 
     Args:
         tokenizers: (source, target).
-        threshold: all pairs with at least this weight. None: the source word with the largest
-            weight for each output word, or no pair if <eos> has the largest weight.
     """
     if not translation.has_attention:
         return []
@@ -38,7 +35,7 @@ def align(
         pairs = {
             (src_word + column, tgt_word + row)
             for each, src_word, tgt_word in zip(sentences, src_words, tgt_words, strict=True)
-            for column, row in align(each, tokenizers, threshold)
+            for column, row in align(each, tokenizers)
         }
         return sorted(pairs)
     src_tokenizer, tgt_tokenizer = tokenizers
@@ -54,11 +51,8 @@ def align(
     ]
     rows = token_to_word(written_tokens(translation), tgt_tokenizer.join)
     weights = word_weights(translation.attention[: len(rows)], rows, columns)
-    if threshold is not None:
-        aligned = weights[:, :-1] >= threshold
-    else:
-        peaks = weights.argmax(1)
-        aligned = (np.arange(weights.shape[1] - 1) == peaks[:, None]) & (weights[:, :-1] > 0)
+    peaks = weights.argmax(1)
+    aligned = (np.arange(weights.shape[1] - 1) == peaks[:, None]) & (weights[:, :-1] > 0)
     return sorted((int(column), int(row)) for row, column in zip(*aligned.nonzero(), strict=True))
 
 
@@ -74,9 +68,7 @@ def _first_words(text: str, parts: Sequence[str]) -> list[int]:
 
 
 def translation_to_dict(
-    translation: Translation,
-    tokenizers: tuple[Tokenizer, Tokenizer],
-    threshold: float | None = None,
+    translation: Translation, tokenizers: tuple[Tokenizer, Tokenizer]
 ) -> dict[str, Any]:
     """All about a translation but its source, for JSON; arguments as in `align`."""
     return {
@@ -85,7 +77,7 @@ def translation_to_dict(
         "score": translation.score,
         "log_prob": translation.log_prob,
         "token_log_probs": translation.token_log_probs,
-        "alignment": align(translation, tokenizers, threshold),
+        "alignment": align(translation, tokenizers),
         "replaced": [asdict(replacement) for replacement in translation.replaced],
         "complete": translation.complete,
     }

@@ -34,50 +34,31 @@ def translate(source: str, text: str, rows: list[list[float]], **fields: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("source", "text", "rows", "threshold", "expected"),
+    ("source", "text", "rows", "expected"),
     [
         # Punctuation is part of its word: Er schläft . <eos>
         (
             "He sleeps.",
             "Er schläft.",
             [[0.8, 0.1, 0.1, 0.0], [0.1, 0.7, 0.1, 0.1], [0.0, 0.1, 0.8, 0.1], [0, 0.1, 0.1, 0.8]],
-            None,
             [(0, 0), (1, 1)],
         ),
         # A word that attends to <eos> is not aligned.
-        *(
-            (
-                "He sleeps",
-                "Er schläft",
-                [[0.3, 0.3, 0.4], [0.0, 0.9, 0.1], [0, 0, 1]],
-                threshold,
-                expected,
-            )
-            for threshold, expected in (
-                (None, [(1, 1)]),
-                (0.3, [(0, 0), (1, 0), (1, 1)]),
-                (0.95, []),
-            )
-        ),
+        ("He sleeps", "Er schläft", [[0.3, 0.3, 0.4], [0.0, 0.9, 0.1], [0, 0, 1]], [(1, 1)]),
         # The order is that of the source.
         (
             "now he sleeps",
             "er schläft jetzt",
             [[0, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 1]],
-            None,
             [(0, 2), (1, 0), (2, 1)],
         ),
-        ("He sleeps", "Er schläft", [[0, 0, 0]] * 3, None, []),  # without attention
+        ("He sleeps", "Er schläft", [[0, 0, 0]] * 3, []),  # without attention
     ],
 )
 def test_words_that_belong_together(
-    source: str,
-    text: str,
-    rows: list[list[float]],
-    threshold: float | None,
-    expected: list[tuple[int, int]],
+    source: str, text: str, rows: list[list[float]], expected: list[tuple[int, int]]
 ) -> None:
-    assert align(translate(source, text, rows), WORDS, threshold) == expected
+    assert align(translate(source, text, rows), WORDS) == expected
 
 
 def test_words_are_counted_in_the_raw_source() -> None:
