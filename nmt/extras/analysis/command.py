@@ -1,6 +1,5 @@
 """`nmt analyze`: what is behind the scores of a run, an ensemble or a file of translations."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -91,7 +90,7 @@ def command(
     report: Annotated[
         Path | None,
         typer.Option(
-            "--report", help="Write everything, with pictures, to DIR/index.html.", metavar="DIR"
+            "--report", help="Write everything, with attention, to DIR/index.html.", metavar="DIR"
         ),
     ] = None,
     data: DataOption = None,
@@ -160,19 +159,14 @@ def _analyze_run(request: Request, wanted: Wanted) -> Analysis:
             other,
             system.config.data.tgt_language,
         )
-        analysis = _analyze(evaluation, translated, wanted, system.folders)
+        analysis = _analyze(evaluation, translated, wanted)
         results, keys = analysis.to_dict(), (*HISTORY_KEYS, "comparison")
         store(system, analysis.evaluation, results, keys)
     return analysis
 
 
-def _analyze(
-    evaluation: Evaluation,
-    translated: Translated,
-    wanted: Wanted,
-    folders: Sequence[Path] = (),
-) -> Analysis:
-    """What the parts find beyond the scores, with the page if requested. `folders`: of the runs."""
+def _analyze(evaluation: Evaluation, translated: Translated, wanted: Wanted) -> Analysis:
+    """What the parts find beyond the scores, with the page if requested."""
     with_details = bool(translated.translations) and bool(wanted.details or wanted.report)
     sections, details = (
         [section for part in parts if (section := part(translated)) is not None]
@@ -180,5 +174,5 @@ def _analyze(
     )
     analysis = Analysis(evaluation, sections, details)
     if wanted.report is not None:
-        write_report(analysis, wanted.report, folders)
+        write_report(analysis, wanted.report)
     return analysis

@@ -5,11 +5,9 @@ They show an analysis (`nmt analyze --report`), the attention of translations (`
 text is escaped.
 """
 
-from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -20,24 +18,18 @@ from nmt.decoding.translation import Translation
 from nmt.evaluation.scores import score_table
 from nmt.extras.analysis.results import Analysis
 from nmt.files import explain_write_errors, write_text
-from nmt.report import curves
 from nmt.report.table import Table
-from nmt.run.folder import CURVES_FILE, JOURNAL_FILE, load_run_config
-from nmt.run.journal import read_events
 from nmt.text.tokenizers import JOINER
 
 # In a notebook, in pixels; the page scrolls where they are too small.
 FRAME_HEIGHT, FIGURE_HEIGHT, ROW_HEIGHT, MAX_FRAME_HEIGHT = 160, 280, 24, 640
 # The browser loads nothing from elsewhere, whatever a fragment contains.
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
-def write_report(analysis: Analysis, folder: Path, members: Sequence[Path] = ()) -> None:
+def write_report(analysis: Analysis, folder: Path) -> None:
     """Write the page to `folder`, which is created if necessary. An old page stays until the new
     one is complete.
-
-    Args:
-        members: the run folders; none for a file of translations.
 
     Raises:
         DataError: the page cannot be written.
@@ -50,8 +42,6 @@ def write_report(analysis: Analysis, folder: Path, members: Sequence[Path] = ())
     ):
         if scores:
             sections.append((heading, f"{paragraphs(texts)}\n{table(score_table(scores))}"))
-    for run in dict.fromkeys(members):
-        sections += _training_section(run)
     for section in (*analysis.sections, *analysis.details):
         sections += [(data.heading, table(data)) for data in section.tables]
         sections += section.page
@@ -61,26 +51,6 @@ def write_report(analysis: Analysis, folder: Path, members: Sequence[Path] = ())
     with explain_write_errors(path):
         folder.mkdir(parents=True, exist_ok=True)
         write_text(path, page(f"Evaluation of {evaluation.subject.split(',')[0]}", sections))
-
-
-def _training_section(run: Path) -> list[tuple[str, str]]:
-    """The training curves; nothing if the run has no journal."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / CURVES_FILE
-        curves.draw(
-            read_events(run / JOURNAL_FILE),
-            path,
-            title=run.name,
-            metric=load_run_config(run).training.metric,
-        )
-        if not path.exists():
-            return []
-        data = b64encode(path.read_bytes()).decode("ascii")
-    picture = (
-        '<img alt="Loss, BLEU and learning rate by training step" '
-        f'style="width: 100%; max-width: 34rem" src="data:image/png;base64,{data}">'
-    )
-    return [(f"Training of {run.name}", picture)]
 
 
 def notebook_view(translation: Translation) -> str:
