@@ -44,7 +44,7 @@ def command(
         bool,
         typer.Option(
             "--dry-run",
-            help="Print the model's sizes and schedules, and the estimated time and memory.",
+            help="Print the model's sizes, and the estimated time and memory.",
         ),
     ] = False,
     quiet: QuietOption = False,

@@ -1,18 +1,10 @@
-"""Results as a table, for the screen, for a page and for JSON; curves of block characters."""
+"""Results as a table, for the screen, for a page and for JSON."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 TableCell = str | int | float
-
-BARS = "▁▂▃▄▅▆▇█"
-
-
-def sparkline(values: Sequence[float], low: float = 0.0) -> str:
-    """A bar for each value, from `low` to the largest."""
-    height = (max(values) - low) or 1.0
-    return "".join(BARS[round((value - low) / height * (len(BARS) - 1))] for value in values)
 
 
 def label_rows(label: str, texts: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -1,5 +1,5 @@
-"""`nmt train --dry-run`: sizes, schedules, and an estimate of time and memory from a few updates
-that are thrown away.
+"""`nmt train --dry-run`: sizes, and an estimate of time and memory from a few updates that are
+thrown away.
 """
 
 import time
@@ -17,23 +17,20 @@ from nmt.data.training_corpus import load_training_corpus
 from nmt.data.workers import peak_memory
 from nmt.device import keep_freed_memory, set_up_device
 from nmt.model.seq2seq import parameters_by_part
-from nmt.report.table import sparkline
 from nmt.run.folder import check_prepared
 from nmt.run.progress import Update
 from nmt.run.weights import build_model
 from nmt.training.loop import Training, train_step
 from nmt.training.loss import Loss
-from nmt.training.optimization import Moment, forcing_ratio, learning_rate
 from nmt.training.precision import choose_precision, describe_precision
 from nmt.training.start import first_weights
 
 N_TIMED_BATCHES = 16
-SPARKLINE_WIDTH = 48  # characters
 
 
 def describe(config: Config, folder: Path | None = None, device: DeviceName = "auto") -> str:
-    """The lines that `nmt train --dry-run` prints: parameters, schedules, and time and memory on
-    this machine.
+    """The lines that `nmt train --dry-run` prints: parameters, and time and memory on this
+    machine.
     """
     check_prepared(config)
     torch_device = set_up_device(device)
@@ -64,7 +61,6 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
             f"{'total':<16}{total:>12,} parameters",
             f"precision       {describe_precision(config.training.precision, trial.rates)}",
             *notes,
-            *_draw_schedules(config, n_updates),
             f"{len(corpus):,} pairs, {n_batches:,} batches per epoch; the run folder would be "
             f"{folder or config.run_folder}",
             f"an epoch takes about {duration(seconds)} on this machine, all {n_updates:,} updates "
@@ -121,22 +117,6 @@ def count_updates(config: Config, n_batches: int, seconds: float) -> int:
     if training.max_minutes is not None:
         limits.append(max(1, round(60 * training.max_minutes / seconds)))
     return min(limits)
-
-
-def _draw_schedules(config: Config, last: int) -> list[str]:
-    """Sparklines of learning rate and teacher forcing over the whole training, until the update
-    `last`.
-    """
-    steps = np.unique(np.linspace(1, last, SPARKLINE_WIDTH).round().astype(int)).tolist()
-    moments = [Moment(step, fraction=(step - 1) / last) for step in steps]
-    rates = [learning_rate(moment, config.training.learning_rate) for moment in moments]
-    ratios = [forcing_ratio(step, config.training.teacher_forcing) for step in steps]
-    return [
-        f"learning rate   {sparkline(rates)}  {max(rates):.2g} at most, "
-        f"{rates[-1]:.2g} at step {last}",
-        f"forcing ratio   {sparkline(ratios)}  {ratios[0]:.2g} at step 1, "
-        f"{ratios[-1]:.2g} at step {last}",
-    ]
 
 
 def duration(seconds: float) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from nmt.errors import DataError, NmtError
 from nmt.report import curves, heatmap, style
-from nmt.report.table import Table, sparkline
+from nmt.report.table import Table
 
 Event = dict[str, Any]
 
@@ -343,9 +343,3 @@ def test_no_rows() -> None:
         "Heading",
         "group  count",
     ]
-
-
-def test_sparkline() -> None:
-    assert sparkline([0, 1, 2]) == "▁▅█"
-    assert sparkline([4, 3, 2], low=2) == "█▅▁"
-    assert sparkline([3], low=3) == "▁"

@@ -7,13 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from math import isfinite, log, prod
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ValidationError
-from safetensors import SafetensorError, safe_open
 
 from nmt.commands.options import JsonOption, RunOrBundleArgument, to_json
 from nmt.config.load import differences
@@ -23,11 +21,10 @@ from nmt.errors import (
     CheckpointError,
     NmtError,
     NmtWarning,
-    pass_on_lack_of_memory,
     printable,
 )
-from nmt.report.table import label_rows, sparkline
-from nmt.run.checkpoint import MODEL_FILE, REMEDY, KeptCheckpoint, read_progress, step_of
+from nmt.report.table import label_rows
+from nmt.run.checkpoint import KeptCheckpoint, read_progress, step_of
 from nmt.run.folder import (
     EVALUATION_FOLDER,
     HISTORY_FILE,
@@ -47,7 +44,6 @@ from nmt.run.provenance import read_training
 from nmt.text.tokenizers import SIDES
 
 HASH_LENGTH = 12  # characters of a SHA-256 on the screen
-MAX_CURVE_WIDTH = 48
 
 
 class Score(BaseModel, strict=True):
@@ -60,7 +56,6 @@ class Score(BaseModel, strict=True):
 class ShownEvent(BaseModel, strict=True):
     """What is shown of an event of a training or an evaluation, if the event has it."""
 
-    perplexity: float | None = None
     loss: float | None = None
     bleu: float | None = None
     chrf: float | None = None
@@ -77,11 +72,7 @@ def command(path: RunOrBundleArgument = None, as_json: JsonOption = False) -> No
             damaged.
     """
     with unpacked(path) as folder:
-        run_folder = find_run(folder)
-        _, facts = read_facts(run_folder)
-        kept = facts["best"] or facts["last"]
-        parts = _parameters(run_folder / "checkpoints" / kept["checkpoint"]) if kept else {}
-    facts["parameters"] = {"total": sum(parts.values()), "parts": parts}
+        _, facts = read_facts(find_run(folder))
     if path is not None and path.is_file():
         facts |= {"run": str(path), "changed": _time_text(path.stat().st_mtime)}
     if as_json:
@@ -90,27 +81,6 @@ def command(path: RunOrBundleArgument = None, as_json: JsonOption = False) -> No
         for rows in (_state_rows, _data_rows, _result_rows):
             for label, text in rows(facts):
                 print(f"{label:<14}{printable(text)}".rstrip())
-
-
-def _parameters(checkpoint: Path) -> dict[str, int]:
-    """The number of parameters of each part of a model; tied ones count in one part. Empty if
-    there are only graphs.
-
-    Raises:
-        CheckpointError: the weights are damaged.
-    """
-    counts, weights = Counter[str](), checkpoint / MODEL_FILE
-    if not weights.exists():
-        return counts
-    try:
-        with safe_open(weights, "numpy") as tensors:
-            for name in tensors.keys():  # noqa: SIM118 # it is no mapping
-                counts[name.partition(".")[0]] += prod(tensors.get_slice(name).get_shape())
-    except (OSError, SafetensorError) as error:
-        pass_on_lack_of_memory(error)
-        raise CheckpointError(f"{weights}: cannot be loaded ({error}); {REMEDY}") from None
-    del counts["lexical_bias"]  # a lexicon, which training does not change
-    return counts
 
 
 def is_of(event: Mapping[str, Any], checkpoint: str) -> bool:
@@ -162,7 +132,6 @@ def read_facts(folder: Path) -> tuple[Config, dict[str, Any]]:
         "progress": progress and _picked(vars(progress), "step", "epoch", "seconds", "skipped"),
         "best": _first(checkpoints.kept("best")),
         "last": _first(checkpoints.kept("last")),
-        "training": _events(journal, "train", "step", "perplexity"),
         "validations": _events(journal, "validation", "step", "loss", "bleu", "chrf"),
         "averages": _events(journal, "average", "step", "loss", "bleu", "chrf"),
         "evaluations": _read_events(folder / EVALUATION_FOLDER / HISTORY_FILE),
@@ -227,7 +196,7 @@ def _read_events(path: Path) -> list[dict[str, Any]]:
     events, n_damaged = [], 0
     for event in read_events(path):
         try:
-            if event["event"] in ("train", "validation", "average", "evaluation"):
+            if event["event"] in ("validation", "average", "evaluation"):
                 ShownEvent.model_validate(event)
             events.append(event)
         except ValidationError:
@@ -301,7 +270,7 @@ def _state_rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _data_rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    data, parameters, sizes = facts["data"], facts["parameters"], facts["bytes"]
+    data, sizes = facts["data"], facts["bytes"]
     pairs, origins = (
         ", ".join(f"{count:,} {name}" for name, count in data[key].items())
         for key in ("pairs", "origins")
@@ -324,28 +293,10 @@ def _data_rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         "vocabulary",
         (f"{code} {each['size']:,}, {each['tokenizer']}" for code, each in vocabularies),
     )
-    parts = ", ".join(f"{name} {count:,}" for name, count in parameters["parts"].items())
-    if parts:  # once there are weights
-        yield "parameters", f"{parameters['total']:,}: {parts}"
     yield "size on disk", f"{_size(sizes['total'])}, checkpoints {_size(sizes['checkpoints'])}"
 
 
 def _result_rows(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    validations = facts["validations"]
-    losses = [
-        log(event["perplexity"]) for event in facts["training"] if (event["perplexity"] or 0) > 0
-    ]
-    curves = {
-        "train loss": (losses, ".3f"),
-        "dev loss": ([event["loss"] for event in validations], ".3f"),
-        "dev BLEU": ([event["bleu"] for event in validations], ".2f"),
-        "dev chrF": ([event["chrf"] for event in validations], ".2f"),
-    }
-    for name, (values, digits) in curves.items():
-        if points := [value for value in values if value is not None and isfinite(value)]:
-            shown = points[:: -(-len(points) // MAX_CURVE_WIDTH)]
-            bars = sparkline(shown, low=min(shown))
-            yield name, f"{bars}  {points[0]:{digits}} to {points[-1]:{digits}}"
     lines = []
     for event in facts["evaluations"][-6:]:
         scores = "  ".join(
