@@ -71,7 +71,8 @@ def command(
     if run is not None and not data:
         raise ConfigError("--from: name the data for fine-tuning with --data")
     if folder.exists() and not folder.is_dir():
-        raise DataError(f"{folder}: is a file; name a folder")
+        hint = " (a pattern after --data needs quotes)" if data else ""
+        raise DataError(f"{folder}: is a file; name a folder{hint}")
     if data:
         found, contents = _start_with_data(folder, data, wanted, run)
     elif wanted:
