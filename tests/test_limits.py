@@ -34,7 +34,7 @@ RINGS = {
     "core": (CORE, 10_816),
     "texts": (TEXTS, 1_724),
     "extras": (EXTRAS, 7_513),
-    "tests": ([*ROOT.glob("tests/**/*.py")], 15_428),
+    "tests": ([*ROOT.glob("tests/**/*.py")], 15_427),
     "scripts": ([*ROOT.glob("scripts/**/*.py")], 2_080),
 }
 MAX_LINES = {"nmt/config/schema.py": 691}
@@ -136,7 +136,7 @@ def test_what_an_extra_may_add() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("what", "files", "hops"), [("train", 14, 4), ("translate", 31, 5)])
+@pytest.mark.parametrize(("what", "files", "hops"), [("train", 14, 4), ("translate", 30, 5)])
 def test_files_and_hops(what: str, files: int, hops: int) -> None:
     command = [sys.executable, str(ROOT / "scripts/way.py"), what]
     shown = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
