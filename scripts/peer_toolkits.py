@@ -86,7 +86,6 @@ def unsupported_keys(model: ModelConfig) -> list[str]:
         "model.encoder.hidden_size": encoder.output_size != decoder.hidden_size,
         "model.encoder.layer_norm": encoder.layer_norm or decoder.layer_norm,
         "model.tie_embeddings": model.tie_embeddings != "none",
-        "model.output": model.output != "softmax",
         "model.lexical_bias": model.lexical_bias != 0,
     }
     return [key for key, is_unsupported in checks.items() if is_unsupported]

@@ -132,8 +132,6 @@ BRIDGES = _table(
     },
 )
 
-OUTPUTS = _table("outputs", {"softmax": Part("nmt.model.output:Softmax")})
-
 # text: how the schema describes it. whole: tokens are whole words. learned: from the training
 # data, with `tokenizer.size`.
 TOKENIZERS = _table(

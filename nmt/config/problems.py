@@ -134,8 +134,6 @@ def _explain(errors: Sequence[Any]) -> str:
     value = json.dumps(first["input"], ensure_ascii=False)
     value = value if len(value) <= MAX_SHOWN else f"{value[:MAX_SHOWN]}..."
     if first["type"] == "literal_error":
-        if len(location.choices) == 1:
-            return f"must be {location.choices[0]}; got {value}"
         similar = get_close_matches(str(first["input"]), location.choices, n=1)
         remedy = f"; did you mean {similar[0]}?" if similar else ""
         return f"{value} is not one of {', '.join(location.choices)}{remedy}"

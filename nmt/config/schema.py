@@ -17,7 +17,6 @@ from nmt.config.parts import (
     DECODERS,
     METHODS,
     METRICS,
-    OUTPUTS,
     PAIR_FORMATS,
     READOUTS,
     SCORES,
@@ -354,9 +353,6 @@ class ModelConfig(Section):
         "none",
         description="shared weights: none, target (input and output embeddings) or all (source "
         "embeddings too)",
-    )
-    output: NameIn[str, OUTPUTS] = Field(
-        "softmax", description=f"probabilities of the words: {choices(OUTPUTS)}"
     )
     lexical_bias: int = Field(
         0,

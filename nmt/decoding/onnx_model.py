@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.cores import usable_threads
+from nmt.cores import usable_cores
 from nmt.data.padding import pad_with_eos
 from nmt.decoding.model import IdLists, StepOutput, TranslationModel
 from nmt.errors import CheckpointError, NonFiniteError
@@ -83,7 +83,7 @@ class OnnxModel(TranslationModel):
         threads: int | None = None,
     ) -> None:
         self.encoder, self.decoder, self.output = (_Graph(name, files[name]) for name in FILES)
-        self.threads = threads or usable_threads()
+        self.threads = threads or _usable_threads()
         self.precision = "int8" if CHECK in files else "float32"
         if LEXICON in files:
             try:
@@ -131,6 +131,12 @@ class OnnxModel(TranslationModel):
         ids, log_probs = (np.concatenate([part[name] for part in parts]) for name in names)
         check_finite(log_probs)
         return ids, log_probs
+
+
+def _usable_threads() -> int:
+    """How many threads may compute: OMP_NUM_THREADS or, without it, one for each core."""
+    words = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, int(words)) if words.isdecimal() else usable_cores()
 
 
 class _Graph:

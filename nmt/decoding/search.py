@@ -24,15 +24,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.config.schema import DecodingConfig
-from nmt.decoding.candidates import Candidates, banned_ids, sample, without_banned
 from nmt.decoding.hypothesis import (
     BeamStep,
+    Candidates,
     FinishedHypothesis,
     Hypothesis,
     NBestLists,
+    banned_ids,
     hypothesis_score,
+    sample,
     trace_back,
     upper_bound,
+    without_banned,
 )
 from nmt.decoding.model import TranslationModel
 from nmt.text.vocabulary import EOS, PAD, SOS, UNK

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.config.parts import BRIDGES, DECODERS, OUTPUTS
+from nmt.config.parts import BRIDGES, DECODERS
 from nmt.config.schema import ModelConfig
 from nmt.data.batches import send
 from nmt.model.attention import Memory
@@ -102,7 +102,7 @@ class Seq2Seq(nn.Module):
             self.lexical_bias = LexicalBias(
                 src_vocabulary_size, tgt_vocabulary_size, config.lexical_bias, config.lexical_words
             )
-        self.output: Output = OUTPUTS[config.output].load()(
+        self.output = Output(
             self.decoder.readout.output_size,
             tgt_vocabulary_size,
             self.tgt_embedding if is_tied else None,

@@ -2,13 +2,14 @@
 together with what extras add.
 """
 
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 from nmt.config.parts import DeviceName
 from nmt.config.schema import DecodingConfig
-from nmt.cores import may_have_gpu
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.model import TranslationModel
 from nmt.decoding.onnx_model import OnnxModel
@@ -192,6 +193,12 @@ def load_search_model(
             "--device cpu, or float32"
         )
     return TorchModel(load_model(run, checkpoint).to(torch_device).eval())
+
+
+def may_have_gpu() -> bool:
+    """Whether torch may find a GPU of NVIDIA; it knows for sure, but takes a second to import."""
+    has_driver = Path("/dev/nvidiactl").exists() or shutil.which("nvidia-smi") is not None
+    return has_driver and find_spec("torch") is not None
 
 
 def _check_same_vocabularies(run: Path, other: Path) -> None:

@@ -3,8 +3,12 @@ sentencex, which knows the abbreviations of many languages.
 """
 
 import re
+from dataclasses import replace
+from itertools import pairwise
 
 import sentencex
+
+from nmt.texts.marked import Marked
 
 WITHOUT_SPACES = {"bo", "dz", "ja", "jpn", "km", "lo", "my", "th", "yue", "zh", "zho", "cmn"}
 _CLOSING, _OPENING = "\"'’”»“)\\]", "\"'‘“„«»(\\[¿¡"
@@ -41,6 +45,63 @@ WIDE_END = re.compile(
 LINE_FEED = re.compile(r"(?<!\s)[^\S\n\t]*(?:\n([^\S\n]*\n)?|(?!^)(\t))\s*(?=\S)")
 _SPACES = re.compile(r"\s*")
 _MARKS = re.compile(rf"(?<![{END_MARKS}])[{END_MARKS}]+(?=[{_CLOSING}」』）]*(?:\s|$))|[{_WIDE}]+")
+_SEPARATOR = re.compile(r"(?<!\s)\s+[•·|/]\s+")  # of elements
+_BREAKS = re.compile(r"(?<!\s)\s*+\0[\s\0]*+")  # with the spaces around them
+
+
+def split(text: Marked, src_language: str, tgt_language: str) -> tuple[list[Marked], list[Marked]]:
+    """The sentences of a text, and what stands between their translations."""
+    shown = _with_tabs(text)
+    places = [
+        (line + start, line + end)
+        for line, line_end in _lines(text)
+        for start, end in split_sentences(shown[line:line_end], src_language)
+    ]
+    borders = [border for (_, end), (start, _) in pairwise(places) for border in (end, start)]
+    pieces = text.cut([0, *borders, len(text.text)])
+    parts, gaps = pieces[::2], pieces[1::2]
+    if writes_spaces(tgt_language):
+        # None after a line feed that is written as two signs.
+        glued = [any(mark.position == len(part.text) for mark in part.marks) for part in parts]
+        gaps = [
+            gap if gap.written or is_glued else Marked(" ")
+            for gap, is_glued in zip(gaps, glued, strict=False)
+        ]
+    else:
+        gaps = [
+            gap
+            if gap.text.strip(" ")
+            else Marked("", tuple(replace(mark, position=0) for mark in gap.marks))
+            for gap in gaps
+        ]
+    return parts, gaps
+
+
+def _lines(text: Marked) -> list[tuple[int, int]]:
+    """What stands between breaks. After a single one, a lower-case letter goes on with the line."""
+    places = [0, *(mark.position for mark in text.marks if mark.kind == "break"), len(text.text)]
+    shown = "\0".join(text.text[slice(*part)].replace("\0", " ") for part in pairwise(places))
+    borders, n_breaks = list[int](), 0
+    for found in _BREAKS.finditer(shown):
+        end, n_own = found.start() - n_breaks, found[0].count("\0")
+        n_breaks += n_own
+        following = shown[found.end() : found.end() + 1]
+        if found.start() and following and not (n_own == 1 and following.islower()):
+            borders += [end, found.end() - n_breaks]
+    edges = [0, *borders, len(text.text)]
+    return [*zip(edges[::2], edges[1::2], strict=True)]
+
+
+def _with_tabs(text: Marked) -> str:
+    """A text in which tabs divide elements, where a sign such as "|" stands between two."""
+    starts = {mark.position for mark in text.marks if mark.kind == "open" or mark.parts}
+    ends = {mark.end for mark in text.marks if mark.kind == "close" or mark.parts}
+
+    def divided(found: re.Match[str]) -> str:
+        is_between = found.start() in ends and found.end() in starts
+        return re.sub(".", "\t", found[0]) if is_between else found[0]
+
+    return _SEPARATOR.sub(divided, text.text)
 
 
 def split_sentences(text: str, language: str) -> list[tuple[int, int]]:

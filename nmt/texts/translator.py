@@ -42,9 +42,9 @@ from nmt.texts.items import (
     without_edges,
     without_signs,
 )
+from nmt.texts.join import TranslatedText, join
 from nmt.texts.marked import Marked, Sign, in_order
-from nmt.texts.sentences import END_MARKS, has_ordinals
-from nmt.texts.split_join import TranslatedText, join, split
+from nmt.texts.sentences import END_MARKS, has_ordinals, split
 from nmt.texts.stand_ins import StandIn
 from nmt.texts.tags import project
 from nmt.texts.terms import N_BEST, bring_terms

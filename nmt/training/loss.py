@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from nmt.config.parts import LOSS_TERMS
 from nmt.config.schema import TrainingConfig
 from nmt.data.batches import Batch
-from nmt.model.cross_entropy import Distillation
+from nmt.model.output import Distillation
 from nmt.model.seq2seq import Decoded, Seq2Seq
 
 CROSS_ENTROPY_ONLY = TrainingConfig()

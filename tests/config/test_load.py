@@ -277,7 +277,6 @@ def test_what_is_on_is_named(key: str) -> None:
             {"vocabulary": {"tags": ["<a>", 2.5]}},
             "vocabulary.tags: item 2: must be text; got 2.5",
         ),
-        ({"model": {"output": "adaptive"}}, 'model.output: must be softmax; got "adaptive"'),
         (
             {"training": {"batch": {"size": 0}}},
             "training.batch.size: must be at least 1; got 0",

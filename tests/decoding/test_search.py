@@ -18,7 +18,6 @@ from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.data.padding import pad_with_eos
 from nmt.decoding import search as search_module
 from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.hypothesis import hypothesis_score, upper_bound
 from nmt.decoding.model import TranslationModel
 from nmt.decoding.search import search
 from nmt.decoding.torch_model import TorchModel
@@ -154,20 +153,6 @@ def test_a_sentence_leaves_when_its_n_best_list_is_final(
     ]
     for early, late in zip(stopped, whole, strict=True):
         assert [h.score for h in early] == pytest.approx([h.score for h in late], rel=1e-12)
-
-
-@given(
-    OPTIONS, st.integers(1, 6), st.lists(st.floats(-9, 0), min_size=1, max_size=8), st.integers(0)
-)
-def test_nothing_exceeds_the_bound(
-    values: dict[str, Any], length: int, steps: list[float], seed: int
-) -> None:
-    """After `length` tokens, up to 8 more may come: no continuation scores above the bound."""
-    options, log_prob, max_length = DecodingConfig(**values), -1.7, length + 8
-    (limit,) = upper_bound(np.array([log_prob]), np.array([float(max_length)]), options)
-    sums = np.random.default_rng(seed).dirichlet([0.3] * 5, length + len(steps)).sum(0)
-    score = hypothesis_score(log_prob + sum(steps), length + len(steps), sums, options)
-    assert score <= limit + 1e-12
 
 
 @pytest.mark.parametrize(

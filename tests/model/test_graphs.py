@@ -10,7 +10,7 @@ import pytest
 import torch
 from onnx import numpy_helper
 
-from nmt.config.parts import ATTENTIONS, BRIDGES, CELLS, DECODERS, OUTPUTS, READOUTS, SCORES
+from nmt.config.parts import ATTENTIONS, BRIDGES, CELLS, DECODERS, READOUTS, SCORES
 from nmt.config.rules import check_rules
 from nmt.config.schema import Config, DecodingConfig, ModelConfig, Precision
 from nmt.decoding.ensemble import Ensemble
@@ -161,7 +161,6 @@ def test_all_parts_of_models_are_tested() -> None:
         (ATTENTIONS, {each.attention.kind for each in configs}),
         (SCORES, {each.attention.score for each in configs}),
         (BRIDGES, {each.bridge for each in configs}),
-        (OUTPUTS, {each.output for each in configs}),
     ):
         assert names == {*table}
     for config in configs:

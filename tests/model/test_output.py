@@ -1,4 +1,4 @@
-"""Output layers, their loss and its terms against the equations in NumPy."""
+"""The output layer, its loss and the terms of it against the equations in NumPy."""
 
 import numpy as np
 import pytest
@@ -8,33 +8,32 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from nmt.data.batches import SoftTargets
-from nmt.model import cross_entropy
-from nmt.model.cross_entropy import Distillation, linear_cross_entropy
+from nmt.model import output
 from nmt.model.lexical_bias import Additions
-from nmt.model.output import Softmax
+from nmt.model.output import Distillation, Output, linear_cross_entropy
 
 R, V = 7, 11
 
 
 def test_softmax_follows_its_equation() -> None:
     torch.manual_seed(1)
-    output, vectors = Softmax(R, V).double(), torch.randn(5, R, dtype=torch.float64)
-    weight, bias = (part.detach().numpy() for part in (output.logits.weight, output.logits.bias))
+    layer, vectors = Output(R, V).double(), torch.randn(5, R, dtype=torch.float64)
+    weight, bias = (part.detach().numpy() for part in (layer.logits.weight, layer.logits.bias))
     logits = vectors.numpy() @ weight.T + bias
     log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-    np.testing.assert_allclose(output.log_probs(vectors).detach(), log_probs, atol=1e-10)
-    assert torch.equal(output.best(vectors), torch.from_numpy(log_probs.argmax(-1)))
+    np.testing.assert_allclose(layer.log_probs(vectors).detach(), log_probs, atol=1e-10)
+    assert torch.equal(layer.best(vectors), torch.from_numpy(log_probs.argmax(-1)))
 
 
 def test_a_tied_matrix_gets_the_gradients_of_both_uses() -> None:
     embedding = torch.nn.Embedding(V, R).double()
-    output, targets = Softmax(R, V, embedding).double(), torch.tensor([1, 2])
+    layer, targets = Output(R, V, embedding).double(), torch.tensor([1, 2])
     vectors = embedding(torch.tensor([3, 4]))
-    output.loss(vectors, targets)[0].backward()
+    layer.loss(vectors, targets)[0].backward()
     gradient = embedding.weight.grad
     embedding.weight.grad = None
     torch.nn.functional.cross_entropy(
-        output(embedding(torch.tensor([3, 4]))), targets, reduction="sum"
+        layer(embedding(torch.tensor([3, 4]))), targets, reduction="sum"
     ).backward()
     torch.testing.assert_close(gradient, embedding.weight.grad)
 
@@ -135,8 +134,8 @@ def test_loss_and_gradients_of_all_terms_in_blocks_of_any_size(
     inputs = (vectors, weight, bias, values) if with_additions else (vectors, weight, bias)
     gradients = torch.autograd.grad(expected, inputs)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cross_entropy, "MAX_ROWS", rows)
-        patch.setattr(cross_entropy, "MAX_WORDS", words)
+        patch.setattr(output, "MAX_ROWS", rows)
+        patch.setattr(output, "MAX_WORDS", words)
         additions = Additions(ids, values) if with_additions else None
         loss, _ = linear_cross_entropy(
             vectors, weight, bias, targets, smoothing, additions, distillation
@@ -175,7 +174,7 @@ def test_mixed_precision_rounds_only_the_factors_of_products() -> None:
 def test_the_loss_is_exact_for_logits_of_any_size(
     biases: tuple[float, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cross_entropy, "MAX_WORDS", 2)
+    monkeypatch.setattr(output, "MAX_WORDS", 2)
     vectors, weight, _, targets = make(6, torch.float32)
     bias = torch.linspace(*biases, V, requires_grad=True)
     doubles = [part.detach().double().requires_grad_() for part in (vectors, weight, bias)]

@@ -11,8 +11,8 @@ from safetensors.torch import load_file, save_file
 from nmt.decoding.translation import Translation
 from nmt.files import write_json
 from nmt.run.confidence import Confidence
+from nmt.texts.join import TranslatedText, join
 from nmt.texts.marked import Marked
-from nmt.texts.split_join import TranslatedText, join
 from nmt.training.calibrate import auc, fit
 from tests import toy
 from tests.conftest import Run

@@ -9,8 +9,7 @@ from nmt.texts.differences import differences
 from nmt.texts.glossary import Glossary
 from nmt.texts.items import WHOLE_NUMBER, signs, without_edges, without_signs
 from nmt.texts.marked import Marked
-from nmt.texts.sentences import most_sentences, split_sentences
-from nmt.texts.split_join import split
+from nmt.texts.sentences import most_sentences, split, split_sentences
 
 TEXTS = " a1_.<{&%[(\"'`\\/@#$-*:!?\n\tA>}])=+,|;é。^~"
 UNITS = [*TEXTS, "a ", "a.", "a_", "a<", "{ ", " \n", "A1", "a-", "1,", "a/", "-a", "(1", "&a"]

@@ -135,7 +135,7 @@ def test_sentences_are_joined() -> None:
 
 
 def test_a_text_of_very_many_words_has_no_attention(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt.texts.split_join.MAX_WEIGHTS", 20)
+    monkeypatch.setattr("nmt.texts.join.MAX_WEIGHTS", 20)
     translator = texts()
     best = translator.translate(["The dog. A tree?"])[0]
     assert not best.has_attention

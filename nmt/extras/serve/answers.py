@@ -25,8 +25,8 @@ from nmt.extras.serve.schemas import Run
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import SOS, SPECIALS, UNK
 from nmt.texts.glossary import Glossary
+from nmt.texts.join import TranslatedText
 from nmt.texts.marked import Marked
-from nmt.texts.split_join import TranslatedText
 from nmt.texts.translator import TextTranslator
 from nmt.texts.warnings import DESCRIPTIONS
 

@@ -1,4 +1,4 @@
-"""Candidates against loops over the words, and banned ids against a loop over all n-grams."""
+"""Candidates and banned ids against loops, over the words and the n-grams; the bound of scores."""
 
 import numpy as np
 import pytest
@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nmt.config.schema import DecodingConfig
-from nmt.decoding.candidates import (
+from nmt.decoding.hypothesis import (
+    hypothesis_score,
     repeating_ids,
     sample,
     sampling_probabilities,
+    upper_bound,
     without_banned,
 )
 from nmt.decoding.model import k_best
@@ -105,3 +107,28 @@ def test_ids_that_would_repeat_an_ngram(rows: list[list[int]], n: int) -> None:
             if (*ids[len(ids) - n + 1 :], token) in seen and len(ids) >= n
         }
         assert set(banned) - {0} == repeating
+
+
+# --- Scores
+
+
+@given(
+    st.builds(
+        DecodingConfig,
+        length_formula=st.sampled_from(["power", "wu"]),
+        length_penalty=st.sampled_from([0.0, 0.6, 1.0, 2.0]),
+        coverage_penalty=st.sampled_from([0.0, 0.2, 1.0]),
+    ),
+    st.integers(1, 6),
+    st.lists(st.floats(-9, 0), min_size=1, max_size=8),
+    st.integers(0),
+)
+def test_nothing_exceeds_the_bound(
+    options: DecodingConfig, length: int, steps: list[float], seed: int
+) -> None:
+    """After `length` tokens, up to 8 more may come: no continuation scores above the bound."""
+    log_prob, max_length = -1.7, length + 8
+    (limit,) = upper_bound(np.array([log_prob]), np.array([float(max_length)]), options)
+    sums = np.random.default_rng(seed).dirichlet([0.3] * 5, length + len(steps)).sum(0)
+    score = hypothesis_score(log_prob + sum(steps), length + len(steps), sums, options)
+    assert score <= limit + 1e-12

@@ -1,9 +1,8 @@
-"""Splits a text into sentences, and joins their translations into that of the text."""
+"""Joins the translations of the sentences of a text into that of the text."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,12 +11,8 @@ from numpy.typing import NDArray
 from nmt.decoding.translation import Translation
 from nmt.text.tokenizers import SPACE, Tokenizer
 from nmt.texts.marked import Marked
-from nmt.texts.sentences import split_sentences, writes_spaces
-from nmt.texts.word_weights import Range
 
 MAX_WEIGHTS = 1 << 22  # of the attention of a text: 16 MB
-_SEPARATOR = re.compile(r"(?<!\s)\s+[•·|/]\s+")  # of elements
-_BREAKS = re.compile(r"(?<!\s)\s*+\0[\s\0]*+")  # with the spaces around them
 
 
 class TranslatedText(NamedTuple):
@@ -25,61 +20,6 @@ class TranslatedText(NamedTuple):
 
     translation: Translation
     marked: Marked
-
-
-def split(text: Marked, src_language: str, tgt_language: str) -> tuple[list[Marked], list[Marked]]:
-    """The sentences of a text, and what stands between their translations."""
-    shown = _with_tabs(text)
-    places = [
-        (line + start, line + end)
-        for line, line_end in _lines(text)
-        for start, end in split_sentences(shown[line:line_end], src_language)
-    ]
-    borders = [border for (_, end), (start, _) in pairwise(places) for border in (end, start)]
-    pieces = text.cut([0, *borders, len(text.text)])
-    parts, gaps = pieces[::2], pieces[1::2]
-    if writes_spaces(tgt_language):
-        # None after a line feed that is written as two signs.
-        glued = [any(mark.position == len(part.text) for mark in part.marks) for part in parts]
-        gaps = [
-            gap if gap.written or is_glued else Marked(" ")
-            for gap, is_glued in zip(gaps, glued, strict=False)
-        ]
-    else:
-        gaps = [
-            gap
-            if gap.text.strip(" ")
-            else Marked("", tuple(replace(mark, position=0) for mark in gap.marks))
-            for gap in gaps
-        ]
-    return parts, gaps
-
-
-def _lines(text: Marked) -> list[Range]:
-    """What stands between breaks. After a single one, a lower-case letter goes on with the line."""
-    places = [0, *(mark.position for mark in text.marks if mark.kind == "break"), len(text.text)]
-    shown = "\0".join(text.text[slice(*part)].replace("\0", " ") for part in pairwise(places))
-    borders, n_breaks = list[int](), 0
-    for found in _BREAKS.finditer(shown):
-        end, n_own = found.start() - n_breaks, found[0].count("\0")
-        n_breaks += n_own
-        following = shown[found.end() : found.end() + 1]
-        if found.start() and following and not (n_own == 1 and following.islower()):
-            borders += [end, found.end() - n_breaks]
-    edges = [0, *borders, len(text.text)]
-    return [*zip(edges[::2], edges[1::2], strict=True)]
-
-
-def _with_tabs(text: Marked) -> str:
-    """A text in which tabs divide elements, where a sign such as "|" stands between two."""
-    starts = {mark.position for mark in text.marks if mark.kind == "open" or mark.parts}
-    ends = {mark.end for mark in text.marks if mark.kind == "close" or mark.parts}
-
-    def divided(found: re.Match[str]) -> str:
-        is_between = found.start() in ends and found.end() in starts
-        return re.sub(".", "\t", found[0]) if is_between else found[0]
-
-    return _SEPARATOR.sub(divided, text.text)
 
 
 def join(
