@@ -27,8 +27,7 @@ def libraries() -> set[str]:
         for name, requirements in PROJECT["optional-dependencies"].items()
         if name not in OTHER_EXTRAS
     )
-    # matplotlib imports pillow
-    return packages(wanted) - packages(PROJECT["dependencies"]) - {"pillow"}
+    return packages(wanted) - packages(PROJECT["dependencies"])
 
 
 def packages(requirements: Iterable[str]) -> set[str]:

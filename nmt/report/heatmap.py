@@ -1,14 +1,13 @@
 """A picture of the attention: for each output token, its weights over the source tokens."""
 
 from collections.abc import Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.report.style import GRID, INK, check_path, save, settings, write
+from nmt.report.style import GRID, INK, check_path, save, settings
 from nmt.text.tokenizers import JOINER
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ COLOR_MAP = "Blues"  # lightness falls evenly from 0 (nearly white) to 1
 MIN_CELL, MAX_CELL = 0.22, 0.46  # inches
 TARGET_SIZE = 14.0  # inches: cells of long sentences shrink to keep the longer side near it
 POINTS_PER_INCH = 72.0
-RESOLUTION, SMALL_RESOLUTION = 160.0, 100.0  # dots per inch
+RESOLUTION = 160.0  # dots per inch
 MAX_PIXELS = 16_000  # along a side; image formats and viewers fail somewhere above
 MAX_LABEL_LENGTH = 28  # characters
 MAX_CELLS_WITH_VALUES = 260  # in larger pictures numbers would only distract
@@ -47,20 +46,9 @@ def draw(
     check_path(path)
     with settings():
         figure = _figure(source, output, weights)
-        save(figure, path, _resolution(figure, RESOLUTION), expand=True)
-
-
-def to_png(
-    source: Sequence[str],
-    output: Sequence[str],
-    weights: NDArray[np.floating[Any]],
-) -> bytes:
-    """As `draw`, at a lower resolution, as the bytes of a PNG file."""
-    file = BytesIO()
-    with settings():
-        figure = _figure(source, output, weights)
-        write(figure, file, ".png", _resolution(figure, SMALL_RESOLUTION), expand=True)
-    return file.getvalue()
+        # Fewer dots for a very large picture.
+        resolution = min(RESOLUTION, MAX_PIXELS / (float(max(figure.get_size_inches())) + 6))
+        save(figure, path, resolution, expand=True)
 
 
 def _figure(
@@ -132,8 +120,3 @@ def _label(axes: "Axes", source: Sequence[str], output: Sequence[str], cell: flo
 def _shorten(token: str) -> str:
     word = token.removeprefix(JOINER)  # few fonts have the mark, and it adds nothing here
     return word if len(word) <= MAX_LABEL_LENGTH else word[: MAX_LABEL_LENGTH - 1] + "…"
-
-
-def _resolution(figure: "Figure", target: float) -> float:
-    """Dots per inch: the target, or fewer for a very large picture."""
-    return min(target, MAX_PIXELS / (float(max(figure.get_size_inches())) + 6))

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from nmt.errors import DataError, NmtError
 from nmt.files import explain_write_errors, replacing
@@ -66,37 +66,26 @@ def settings() -> Iterator[None]:
         yield
 
 
-def write(
-    figure: "Figure", file: IO[bytes], suffix: str, resolution: float, *, expand: bool
-) -> None:
-    """Write a figure.
+def save(figure: "Figure", path: Path, resolution: float, *, expand: bool) -> None:
+    """Write a figure to `path`, which is replaced only when the new file is complete.
 
     Args:
-        suffix: the format, one of `PICTURE_FORMATS`.
+        path: its suffix is the format, one of `PICTURE_FORMATS`.
         resolution: dots per inch.
         expand: enlarge the page to show what lies outside the figure; otherwise it has the figure's
             size.
-    """
-    figure.savefig(
-        file,
-        format=suffix[1:],
-        dpi=resolution,
-        bbox_inches="tight" if expand else None,
-        pad_inches=0.2,
-        facecolor="white",
-        metadata=PICTURE_FORMATS[suffix],
-    )
-
-
-def save(figure: "Figure", path: Path, resolution: float, *, expand: bool) -> None:
-    """As `write`, to `path`, which is replaced only when the new file is complete.
 
     Raises:
         DataError: the file cannot be written.
     """
-    with (
-        explain_write_errors(path),
-        replacing(path) as temporary,
-        temporary.open("wb") as file,
-    ):
-        write(figure, file, path.suffix.lower(), resolution, expand=expand)
+    suffix = path.suffix.lower()
+    with explain_write_errors(path), replacing(path) as temporary, temporary.open("wb") as file:
+        figure.savefig(
+            file,
+            format=suffix[1:],
+            dpi=resolution,
+            bbox_inches="tight" if expand else None,
+            pad_inches=0.2,
+            facecolor="white",
+            metadata=PICTURE_FORMATS[suffix],
+        )

@@ -25,7 +25,6 @@ from nmt.errors import CheckpointError
 from nmt.evaluation.results import pick_across_lengths
 from nmt.evaluation.scores import perplexity
 from nmt.model.seq2seq import Seq2Seq
-from nmt.report import heatmap
 from nmt.run.checkpoint import is_average, step_of
 from nmt.run.folder import (
     JOURNAL_FILE,
@@ -63,13 +62,11 @@ class Validation:
         scores: by name in `parts.METRICS`, of greedy translations, detokenized; case-insensitive if
             the model is lower-cased.
         samples: translations of the same sentences at each validation, from short to long.
-        attention: heatmap (PNG) of the middle sample; None without attention.
     """
 
     loss: float
     scores: Mapping[str, float]
     samples: tuple[Sample, ...] = ()
-    attention: bytes | None = None
 
     @property
     def perplexity(self) -> float:
@@ -122,19 +119,12 @@ class Validator:
             vocabularies=self.vocabularies,
             options=self.options,
         )
-        translations = translator.translate(self.sources)
-        outputs = [translation.text for translation in translations]
+        outputs = [translation.text for translation in translator.translate(self.sources)]
         scores = {name: measure(name, outputs, self.references, self.config) for name in METRICS}
         samples = tuple(
             Sample(self.sources[i], self.references[i], outputs[i]) for i in self.sample_indices
         )
-        middle = translations[self.sample_indices[len(self.sample_indices) // 2]]
-        attention = (
-            heatmap.to_png(*middle.attention_labels, middle.attention)
-            if middle.has_attention
-            else None
-        )
-        return Validation(self._loss(), scores, samples, attention)
+        return Validation(self._loss(), scores, samples)
 
     @torch.inference_mode()
     def _loss(self) -> float:

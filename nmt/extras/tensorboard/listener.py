@@ -4,11 +4,8 @@ import threading
 from collections.abc import Mapping
 from functools import cached_property
 from importlib.util import find_spec
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from nmt.config.schema import Config
 from nmt.errors import NmtError
@@ -73,16 +70,10 @@ class TensorBoard:
         self.writer.flush()
 
     def _write_validation(self, step: int, result: Validation) -> None:
-        """The figures, the sample translations, and the attention of one of them."""
+        """The figures, and the sample translations."""
         for number, sample in enumerate(result.samples, start=1):
             # As a code block, since Markdown would read some characters as emphasis or a list.
             self.writer.add_text(f"samples/{number}", f"```\n{sample}\n```", step)
-        if result.attention is not None:
-            from PIL import Image
-
-            with Image.open(BytesIO(result.attention)) as image:
-                pixels = np.asarray(image.convert("RGB"))  # [height, width, 3]
-            self.writer.add_image("attention", pixels, step, dataformats="HWC")
         self._write(step, "validation", result.figures)
 
     def _report_thread(self, arguments: threading.ExceptHookArgs) -> None:
