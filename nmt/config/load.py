@@ -46,6 +46,7 @@ RETIRED: Mapping[str, tuple[Any, ...]] = {
     "training.moving_average": (0,),
     "training.moving_average_warmup": (False, True),
     "decoding.epsilon": (0,),
+    "decoding.length_formula": ("power",),
     "decoding.lexicon": (True, False),
     "decoding.mbr.candidates": ("beam",),
     "decoding.mbr.samples": (32,),
@@ -54,6 +55,7 @@ RETIRED: Mapping[str, tuple[Any, ...]] = {
 # The last version that had a key; of all others, it is 0.1.
 LAST_VERSIONS = {
     "decoding.epsilon": "0.2",
+    "decoding.length_formula": "0.2",
     "decoding.lexicon": "0.2",
     "decoding.mbr.candidates": "0.2",
     "decoding.mbr.samples": "0.2",
@@ -67,7 +69,10 @@ LAST_VERSIONS = {
     "training.moving_average_warmup": "0.2",
 }
 # What to do in place of using the last version that had the key.
-ADVICE = {"decoding.shortlist": "set decoding.precision=int8 in its place, which is faster"}
+ADVICE = {
+    "decoding.length_formula": "set decoding.length_penalty lower in its place",
+    "decoding.shortlist": "set decoding.precision=int8 in its place, which is faster",
+}
 
 
 def load_config(source: str | PathLike[str] | Config, overrides: Sequence[str] = ()) -> Config:

@@ -43,7 +43,6 @@ VALIDATED = (*METRICS, "loss")
 ForcingSchedule = Literal["constant", "linear", "exponential", "inverse_sigmoid"]
 LearningRateSchedule = Literal["constant", "inverse_sqrt", "linear", "cosine", "step", "plateau"]
 OptimizerName = Literal["adamw", "adam", "sgd", "adafactor"]
-LengthFormula = Literal["power", "wu"]
 Precision = Literal["float32", "int8"]  # of the graphs of a model
 
 MAX_SEED = 2**63 - 1
@@ -550,13 +549,8 @@ class DecodingConfig(Section):
         description=choices(part.trait("text") for part in METHODS.values()),
     )
     beam: int = Field(5, ge=1, le=10_000, description="beam size; 1: greedy search")
-    length_formula: LengthFormula = Field(
-        "power",
-        description="length normalization: power (length ** length_penalty) or wu (((5 + length) / "
-        "6) ** length_penalty)",
-    )
     length_penalty: float = Field(
-        1.0, ge=0, le=10, description="exponent of the length normalization; 0: none"
+        1.0, ge=0, le=10, description="exponent of the length that divides a score; 0: none"
     )
     coverage_penalty: float = Field(
         0.0,

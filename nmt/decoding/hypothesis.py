@@ -8,25 +8,19 @@ same functions during and after the search, with unnormalized log-probabilities:
 second formula.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.config.schema import DecodingConfig, LengthFormula
+from nmt.config.schema import DecodingConfig
 
 LengthT = TypeVar("LengthT", float, NDArray[np.float64])
 
 # A source token without any attention costs 6.9 times the penalty instead of infinity.
 MIN_COVERAGE = 1.0e-3
-
-# length -> lp before the exponent; each is above 0 from length 1 on, and grows with the length.
-LENGTH_FORMULAS: dict[LengthFormula, Callable[[Any], Any]] = {
-    "power": lambda length: length,
-    "wu": lambda length: (5 + length) / 6,
-}
 
 
 @dataclass(frozen=True)
@@ -194,11 +188,8 @@ def hypothesis_score(
 
 
 def length_penalty(length: LengthT, options: DecodingConfig) -> LengthT:
-    """lp of `length` tokens. power: length ** alpha, with alpha = 1 the mean of the tokens; wu: ((5
-    + length) / 6) ** alpha.
-    """
-    formula = LENGTH_FORMULAS[options.length_formula]
-    return formula(length) ** options.length_penalty  # type: ignore[no-any-return]
+    """lp of `length` tokens: length ** alpha; with alpha = 1, a score is the mean of the tokens."""
+    return length**options.length_penalty  # type: ignore[no-any-return]
 
 
 def coverage_penalty(attention_sums: NDArray[np.float64], options: DecodingConfig) -> float:

@@ -115,7 +115,6 @@ def test_ids_that_would_repeat_an_ngram(rows: list[list[int]], n: int) -> None:
 @given(
     st.builds(
         DecodingConfig,
-        length_formula=st.sampled_from(["power", "wu"]),
         length_penalty=st.sampled_from([0.0, 0.6, 1.0, 2.0]),
         coverage_penalty=st.sampled_from([0.0, 0.2, 1.0]),
     ),

@@ -70,7 +70,6 @@ def test_complete_hypotheses_rank_before_truncated_ones() -> None:
 
 OPTIONS = st.fixed_dictionaries(
     {
-        "length_formula": st.sampled_from(["power", "wu"]),
         "length_penalty": st.sampled_from([0.0, 0.6, 1.0, 2.0]),
         "coverage_penalty": st.sampled_from([0.0, 0.2, 1.0]),
         "min_length_ratio": st.sampled_from([0.0, 1.0, 2.0]),
@@ -100,7 +99,7 @@ def exhaustive(
     table: Table, seed: int, longest: int, options: DecodingConfig
 ) -> dict[tuple[int, ...], float]:
     """The score of each complete translation, straight from Wu 2016, eq. 14."""
-    scores, alpha = {}, options.length_penalty
+    scores = {}
     for ids in all_prefixes(longest):
         path = [*ids, EOS]
         if any(
@@ -110,13 +109,10 @@ def exhaustive(
             continue
         log_prob = sum(log(table(0, ids[:t])[token]) for t, token in enumerate(path))
         looks = np.array([random_looks(seed, S)(0, ids[:t]) for t in range(len(path))])
-        length = (
-            len(path) ** alpha
-            if options.length_formula == "power"
-            else (5 + len(path)) ** alpha / (5 + 1) ** alpha
-        )
         seen = np.log(np.clip(looks.sum(0), 1e-3, 1)).sum()
-        scores[ids] = log_prob / length + options.coverage_penalty * seen
+        scores[ids] = (
+            log_prob / len(path) ** options.length_penalty + options.coverage_penalty * seen
+        )
     return scores
 
 
@@ -319,7 +315,7 @@ def make_sources(n: int = 8) -> list[list[int]]:
 
 WAYS: dict[str, dict[str, Any]] = {
     "beam": {"beam": 3},
-    "wu": {"beam": 4, "length_formula": "wu", "length_penalty": 0.8, "coverage_penalty": 0.3},
+    "penalties": {"beam": 4, "length_penalty": 0.8, "coverage_penalty": 0.3},
     "constrained": {
         "beam": 3,
         "min_length_ratio": 1.0,
@@ -335,7 +331,7 @@ WAYS: dict[str, dict[str, Any]] = {
     ("system", "way"),
     [
         *product([*SYSTEMS, "ensemble"], ["beam"]),
-        *product(["local_m, heads", "coverage"], ["wu", "constrained", "sampling"]),
+        *product(["local_m, heads", "coverage"], ["penalties", "constrained", "sampling"]),
     ],
 )
 def test_the_batch_and_the_order_do_not_matter(system: str, way: str) -> None:

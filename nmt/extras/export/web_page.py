@@ -50,7 +50,6 @@ from nmt.texts.sentences import writes_spaces
 # What search in the page reads of `decoding`, and what it lacks: key -> its only value.
 DECODING_KEYS = (
     "beam",
-    "length_formula",
     "length_penalty",
     "min_length_ratio",
     "max_length_ratio",

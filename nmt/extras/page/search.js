@@ -70,8 +70,7 @@ async function search(model, source, options, nBest, prefix = []) {
   const wanted = Math.trunc(options.max_length_ratio * (source.length + 1));
   const maxLength = Math.max(wanted, prefix.length) + EXTRA_TOKENS;
   const minLength = Math.max(1, Math.trunc(options.min_length_ratio * source.length));
-  const penalty = (length) =>
-    (options.length_formula === "power" ? length : (5 + length) / 6) ** options.length_penalty;
+  const penalty = (length) => length ** options.length_penalty;
   let encoded = model.encode([source]);
   let open = [{ id: SOS, logProb: 0 }];
   const finished = [];
