@@ -52,7 +52,7 @@ TAGS = (
     ("<b>{}</b>", "<b>{}</b>"),
     ('<a href="https://example.org/1">{}</a>', '<a href="https://example.org/1">{}</a>'),
     ("<i><b>{}</b></i>", "<i><b>{}</b></i>"),
-    ("<br/><b>{}</b>", "<b>{}</b>"),
+    ('<img src="a.png"/><b>{}</b>', "<b>{}</b>"),
 )  # as written around a name, and what must stand around it in the translation
 NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)+|\d{3,}")
 WORD = re.compile(r"[^\W\d_]+")

@@ -38,8 +38,8 @@ def project(marks: Sequence[Mark], words: WordWeights) -> list[Mark]:
 
     No mark is inside a word, and nested marks stay nested. An element is put around the same words
     if the translation has them as often, else around those whose attention is inside it. An empty
-    mark stays beside the word that it touches, or that followed it. An element may begin or end in
-    another sentence.
+    mark stays before the element that it touches, else beside the word that it touches, or that
+    followed it. An element may begin or end in another sentence.
     """
     finder = _Finder(words)
     root = _tree(marks, len(words.source.text))
@@ -53,6 +53,12 @@ def project(marks: Sequence[Mark], words: WordWeights) -> list[Mark]:
             continue
         for child in part.children:
             child.place = finder.find(child)
+        with_words = (each for each in part.children if each.span[0] < each.span[1])
+        starts = {each.span[0]: each.place[0] for each in with_words}
+        for child in part.children:
+            start, end = child.span
+            if start == end and start in starts and not child.is_note:
+                child.place = starts[start], starts[start]
         finder.separate(part.children, part.place)
         start, end = part.place
         if part.first is not None:
@@ -127,17 +133,17 @@ class _Finder:
             ends_here = element.first is not None and element.last is not None
             return low == high, ends_here, high - low
 
-        ends = set[int]()
+        edges = set[int]()
         for element in sorted(siblings, key=rank):
             low, high = element.place
-            if element.is_note and low in ends:  # right behind another one
+            if low == high and low in edges:  # right beside another one
                 continue
             start, end = max(free, key=lambda part: min(part[1], high) - max(part[0], low))
             low, high = min(max(low, start), end), max(min(high, end), start)
             element.place = low, high
             if low < high:
                 free.remove((start, end))
-                ends.add(high)
+                edges |= {low, high}
                 # Without spaces at their ends.
                 low = start + len(self.target.text[start:low].rstrip())
                 high = end - len(self.target.text[high:end].lstrip())

@@ -65,6 +65,11 @@ def projected(written: str, text: str, links: Sequence[tuple[int, int]] | None =
         ("He<fn/> sleeps.", "Er<fn/> schläft.", [(0, 0), (1, 1)]),
         ('He <a id="1"></a>sleeps.', 'Er <a id="1"></a>schläft.', [(0, 0), (1, 1)]),
         ("I see <img/> here", "Ich sehe<img/>", [(0, 0), (1, 1)]),  # that one is lost
+        # Empty marks that touch an element.
+        ("He sees <i/><b>me</b> now.", "Er sieht <i/><b>mich</b> nun.", None),
+        ("He sees <b>me</b><i/> now.", "Er sieht <b>mich</b><i/> nun.", None),
+        ("I rang for <i/><b>Mary</b>.", "Ich rief <i/><b>Maria</b>.",
+         [(0, 0), (1, 1), (2, 2), (3, 2)]),
         ("He <b>sees</b> trees", "Er <b>sieht</b> Bäume", None),
         # Elements of several sentences.
         ("He <b>sleeps.", "Er <b>schläft.", [(0, 0), (1, 1)]),
