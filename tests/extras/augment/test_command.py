@@ -149,6 +149,8 @@ def test_a_second_call_has_nothing_to_do(
     """And the opposite direction uses the same translations."""
     kept = tmp_path / "kept"
     first = setting.augment(tmp_path / "more", translations=kept)
+    request = first["augmentation"]["request"]
+    assert [*request] == ["original", "translations", "repeat", "tag"]  # as in earlier versions
     monkeypatch.setattr(module, "build_translator", None)
     assert setting.augment(tmp_path / "more", translations=kept) == {
         **first,
