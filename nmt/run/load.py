@@ -106,7 +106,6 @@ def load_translator(
     *,
     device: DeviceName = "auto",
     overrides: Sequence[str] = (),
-    n_best: int = 1,
 ) -> Translator:
     """A translator with the model of a run (default: the newest one).
 
@@ -114,14 +113,12 @@ def load_translator(
         folder: a run, one of its checkpoints, or a run packed into a file; several form an
             ensemble, which decodes as the first is configured.
         overrides: `decoding.key=value`, in place of the configuration of the run.
-        n_best: how many translations of each sentence the caller will ask for.
 
     Raises:
         CheckpointError: a folder contains no run, or no readable checkpoint; or the vocabularies of
             an ensemble differ.
         ConfigError: the configuration of a run is damaged; an override is invalid or sets another
-            section than decoding; the beam is too narrow for `n_best`; or decoding needs a file
-            that the run does not have.
+            section than decoding; or decoding needs a file that the run does not have.
         DataError: vocabularies, tokenizers or other files of a run are missing or damaged.
     """
     paths: list[Path | None] = (
@@ -129,7 +126,7 @@ def load_translator(
     )
     with ExitStack() as stack:
         members = [stack.enter_context(opened(path)) for path in paths]
-        return build_translator(members, device=device, overrides=overrides, n_best=n_best)
+        return build_translator(members, device=device, overrides=overrides)
 
 
 def build_translator(
@@ -139,7 +136,14 @@ def build_translator(
     overrides: Sequence[str] = (),
     n_best: int = 1,
 ) -> Translator:
-    """As `load_translator`, from pairs of a run and one of its checkpoints."""
+    """As `load_translator`, from pairs of a run and one of its checkpoints.
+
+    Args:
+        n_best: how many translations of each sentence the caller will ask for.
+
+    Raises:
+        ConfigError: the beam is too narrow for `n_best`, too.
+    """
     with unchanged(members):
         run = members[0][0]
         config = load_run_config(run, overrides)
