@@ -180,7 +180,7 @@ def load_search_model(
         ConfigError: the device is not there, or cannot compute in this precision.
     """
     # A GPU needs the weights, which an exported run does not have.
-    is_gpu = may_have_gpu() and (checkpoint / MODEL_FILE).exists()
+    is_gpu = _may_have_gpu() and (checkpoint / MODEL_FILE).exists()
     if device == "cpu" or (device == "auto" and not is_gpu):
         return load_graphs(run, checkpoint, options.cpu_precision)
     # These import torch, which takes a second.
@@ -199,7 +199,7 @@ def load_search_model(
     return TorchModel(load_model(run, checkpoint).to(torch_device).eval())
 
 
-def may_have_gpu() -> bool:
+def _may_have_gpu() -> bool:
     """Whether torch may find a GPU of NVIDIA; it knows for sure, but takes a second to import."""
     has_driver = Path("/dev/nvidiactl").exists() or shutil.which("nvidia-smi") is not None
     return has_driver and find_spec("torch") is not None
