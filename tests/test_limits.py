@@ -31,13 +31,13 @@ EXTRAS = [path for path in NMT if ROOT / "nmt/extras" in path.parents]
 TEXTS = [path for path in NMT if path.parent == ROOT / "nmt/texts"]
 CORE = [path for path in NMT if path not in EXTRAS and path not in TEXTS]
 RINGS = {
-    "core": (CORE, 10_745),
+    "core": (CORE, 10_732),
     "texts": (TEXTS, 1_730),
-    "extras": (EXTRAS, 7_399),
-    "tests": ([*ROOT.glob("tests/**/*.py")], 15_346),
+    "extras": (EXTRAS, 7_394),
+    "tests": ([*ROOT.glob("tests/**/*.py")], 15_339),
     "scripts": ([*ROOT.glob("scripts/**/*.py")], 2_078),
 }
-MAX_LINES = {"nmt/config/schema.py": 691}
+MAX_LINES = {"nmt/config/schema.py": 650}
 FUNCTION_LINES, FUNCTION_STATEMENTS = 50, 30  # after the signature
 
 
@@ -107,8 +107,8 @@ def n_keys(section: type) -> int:
 
 
 def test_keys_and_rules() -> None:
-    assert n_keys(Config) <= 150
-    assert len(re.findall(r"\byield \(", Path(rules.__file__).read_text(encoding="utf-8"))) <= 52
+    assert n_keys(Config) <= 149
+    assert len(re.findall(r"\byield \(", Path(rules.__file__).read_text(encoding="utf-8"))) <= 51
 
 
 def test_commands() -> None:

@@ -27,7 +27,7 @@ from nmt.commands.options import (
 )
 from nmt.config.load import decoding_overrides
 from nmt.config.parts import DeviceName
-from nmt.decoding.forced import ScoredPair, score_pairs
+from nmt.decoding.forced import score_pairs
 from nmt.decoding.translation import Translation
 from nmt.errors import DataError, NmtError
 from nmt.evaluation.results import (
@@ -251,7 +251,7 @@ def _score_and_store(request: Request) -> Evaluation:
     kept there.
     """
     with open_system(request.runs, device=request.device, overrides=request.overrides) as system:
-        evaluation, _, _ = score_system(system, read_text(system, request), request)
+        evaluation, _ = score_system(system, read_text(system, request), request)
         store(system, evaluation, evaluation.to_dict())
     return evaluation
 
@@ -275,8 +275,8 @@ def score_file(hypotheses: Path, request: Request) -> Evaluation:
 
 def score_system(
     system: System, text: EvaluationSet, request: Request
-) -> tuple[Evaluation, list[Translation], list[ScoredPair]]:
-    """Translate and score. Also returns the translations, and the probability of the references."""
+) -> tuple[Evaluation, list[Translation]]:
+    """Translate and score. Also returns the translations."""
     start_time = time.perf_counter()
     translations = system.translator.translate(text.sources or [])
     memory = find_memory(system.translator, system.config)
@@ -302,7 +302,7 @@ def score_system(
     n_tokens = sum(len(pair.token_log_probs) for pair in forced)
     loss = -sum(pair.log_prob for pair in forced) / n_tokens
     evaluation = Evaluation(system.describe(text), text, outputs, facts, *scores, loss)
-    return evaluation, translations, forced
+    return evaluation, translations
 
 
 def read_text(system: System, request: Request) -> EvaluationSet:

@@ -16,8 +16,9 @@ from nmt.config.schema import Config
 from nmt.errors import ConfigError, printable
 
 # Keys that have left nmt, with the values that mean "off": these are ignored, so that older runs
-# and configurations can be read. A key without such values had another key as its switch.
+# and configurations can be read. A key without such values did nothing alone.
 RETIRED: Mapping[str, tuple[Any, ...]] = {
+    "vocabulary.tags": (),
     "model.encoder.kind": ("recurrent",),
     "model.encoder.weight_dropout": (0,),
     "model.decoder.weight_dropout": (0,),

@@ -72,12 +72,6 @@ def _data_rules(config: Config) -> Iterator[Rule]:
         "vocabulary.max_size, tokenizer.kind",
         f"tokenizer.size sets the vocabulary size of {kind}; remove vocabulary.max_size",
     )
-    tags = config.vocabulary.tags or []
-    yield (
-        len({"<pad>", "<unk>", "<sos>", "<eos>", *tags}) < 4 + len(tags),
-        "vocabulary.tags",
-        "each tag must be new: no special token, and not named twice",
-    )
     yield (
         config.vocabulary.extend and config.vocabulary.like is None,
         "vocabulary.extend, vocabulary.like",

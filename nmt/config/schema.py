@@ -6,7 +6,7 @@ config.yaml of every run.
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pydantic import Field
 
@@ -48,11 +48,9 @@ Precision = Literal["float32", "int8"]  # of the graphs of a model
 MAX_SEED = 2**63 - 1
 
 NAME_PATTERN = r"^\w[\w.-]*$"
-TAG_PATTERN = r"^<[a-z0-9_-]+>$"
 DIRECTION_PATTERN = r"^[a-z]{2,3}-[a-z]{2,3}$"
 PATTERN_TEXTS = {
     NAME_PATTERN: "a name of letters, digits, '_', '.' and '-' that does not begin with '.' or '-'",
-    TAG_PATTERN: "a tag such as <bt>",
     DIRECTION_PATTERN: "two language codes, for example en-de, each of two or three small letters, "
     "without a region or script (en-fr for en-fr_CA)",
 }
@@ -241,11 +239,6 @@ class VocabularyConfig(Section):
     )
     joint: bool = Field(
         False, description="share one vocabulary (and subword model) between both languages"
-    )
-    tags: list[Annotated[str, Field(pattern=TAG_PATTERN)]] | None = Field(
-        None,
-        description="more source tokens, which no text contains, to mark sentences with, for "
-        "example [<bt>]",
     )
     like: Path | None = Field(
         None, description="reuse the vocabularies and subword models of this run or prepared folder"

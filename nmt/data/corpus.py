@@ -275,8 +275,8 @@ def _shard_stems(stem: Path, count: int) -> list[Path]:
 def restore_texts(
     sentences: Sequences, tokenizer: Tokenizer, vocabulary: Vocabulary
 ) -> Iterator[str]:
-    """Encoded sentences as text, with <unk> for unknown words, and without tags."""
-    # No training text contains them.
+    """Encoded sentences as text, with <unk> for unknown words."""
+    # Earlier versions marked sentences with tokens that no training text contains.
     tags = {i for i in range(len(SPECIALS), len(vocabulary)) if not vocabulary.counts[i]}
     for i in range(len(sentences)):
         ids = (index for index in sentences[i].tolist() if index not in tags)

@@ -188,9 +188,8 @@ def build_vocabularies(
     if given is not None:
         n = settings.extend
         return {side: old.extended(counts[side], n) if n else old for side, old in given.items()}
-    tags = {"src": settings.tags or [], "tgt": settings.tags or [] if settings.joint else []}
     return {
-        side: Vocabulary.build(counts[side], settings.min_frequency, settings.max_size, tags[side])
+        side: Vocabulary.build(counts[side], settings.min_frequency, settings.max_size)
         for side in SIDES
     }
 

@@ -22,22 +22,19 @@ class ScoredPair:
 
     Attributes:
         source, text: raw.
-        src_tokens: S - 1 tokens of the source, after truncation. tokens: T - 1 tokens of the
-            translation, unknown ones as written. The model reads and writes <eos> after them.
+        tokens: T - 1 tokens of the translation, unknown ones as written. The model writes <eos>
+            after them.
         unknown: positions of tokens that are not in the vocabulary; their probability is that of
             <unk>.
         token_log_probs: T, in nats, the last for <eos>.
-        attention: [T, S].
         src_cut: whether the source was truncated at decoding.max_source_tokens.
     """
 
     source: str
     text: str
-    src_tokens: tuple[str, ...]
     tokens: tuple[str, ...]
     unknown: tuple[int, ...]
     token_log_probs: tuple[float, ...]
-    attention: NDArray[np.float32]
     src_cut: bool = False
 
     @property
@@ -51,7 +48,7 @@ class ScoredPair:
         return perplexity(-self.log_prob / len(self.token_log_probs))
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: all but the attention."""
+        """For JSON."""
         return {
             "source": self.source,
             "text": self.text,
@@ -77,12 +74,8 @@ def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]]) -> lis
     src = [translator.src_vocabulary.ids(tokens[:max_tokens]) for tokens in all_src_tokens]
     tgt = [translator.tgt_vocabulary.ids(tokens) for tokens in all_tokens]
 
-    def score(indices: Sequence[int]) -> list[tuple[list[float], NDArray[np.float32]]]:
-        return score_batch(
-            translator.model,
-            [src[i] for i in indices],
-            [tgt[i] for i in indices],
-        )
+    def score(indices: Sequence[int]) -> list[list[float]]:
+        return score_batch(translator.model, [src[i] for i in indices], [tgt[i] for i in indices])
 
     order = sorted(range(len(pairs)), key=lambda i: (len(tgt[i]), len(src[i])))
     lengths = [max(len(tgt[i]), len(src[i])) for i in order]
@@ -93,27 +86,23 @@ def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]]) -> lis
         )
     ]
     results: dict[int, ScoredPair] = {}
-    for i, (log_probs, attention) in run_batches(
+    for i, log_probs in run_batches(
         score, batches, "split it into sentences", translator.model.threads
     ):
         results[i] = ScoredPair(
             *pairs[i],
-            src_tokens=tuple(all_src_tokens[i][:max_tokens]),
             tokens=tuple(all_tokens[i]),
             unknown=tuple(position for position, index in enumerate(tgt[i]) if index == UNK),
             token_log_probs=tuple(log_probs),
-            attention=attention,
             src_cut=len(all_src_tokens[i]) > max_tokens,
         )
     return [results[i] for i in range(len(pairs))]
 
 
 def score_batch(
-    model: TranslationModel,
-    src: Sequence[Sequence[int]],
-    tgt: Sequence[Sequence[int]],
-) -> list[tuple[list[float], NDArray[np.float32]]]:
-    """The log-probabilities [T] of the tokens and <eos>, and the attention [T, S], of each pair.
+    model: TranslationModel, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]]
+) -> list[list[float]]:
+    """The log-probabilities [T] of the tokens and <eos> of each pair.
 
     Args:
         model: it makes the same steps as in search, so the numbers are the same.
@@ -122,16 +111,11 @@ def score_batch(
     targets, lengths = pad_with_eos(tgt)  # [B, T], <eos> appended as in the source
     memory, state = model.encode(src)
     rows, ids = np.arange(len(src)), np.full(len(src), SOS)
-    columns, attentions = list[NDArray[np.float64]](), list[NDArray[np.float32]]()
+    columns = list[NDArray[np.float64]]()
     for target in targets.T:
         output = model.step(ids, state, memory)
         log_probs = model.log_probs(output.vectors)
         columns.append(log_probs[rows, target].astype(np.float64))
-        attentions.append(output.attention)
         state, ids = output.state, target
-    all_log_probs = np.stack(columns, 1).tolist()
-    attention = np.stack(attentions, 1)  # [B, T, S]
-    return [
-        (all_log_probs[i][:length], attention[i, :length, : len(src[i]) + 1].copy())
-        for i, length in enumerate(lengths.tolist())
-    ]
+    rows_and_lengths = zip(np.stack(columns, 1).tolist(), lengths.tolist(), strict=True)
+    return [log_probs[:length] for log_probs, length in rows_and_lengths]

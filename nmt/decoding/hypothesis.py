@@ -3,21 +3,20 @@ one), its score, and the back-pointers from which a finished one is read.
 
 N rows (hypotheses), V ids. Log-probabilities are in double precision.
 
-The score that ranks hypotheses is s = log P / lp(length) + cp (Wu 2016, eq. 14). Search uses the
-same functions during and after the search, with unnormalized log-probabilities: there is no
-second formula.
+The score that ranks hypotheses is s = log P / T^a + cp (Wu 2016, eq. 14), with T tokens and
+a = `decoding.length_penalty`; with a = 1, a score is the mean of the tokens. Search uses the same
+functions during and after the search, with unnormalized log-probabilities: there is no second
+formula.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmt.config.schema import DecodingConfig
-
-LengthT = TypeVar("LengthT", float, NDArray[np.float64])
 
 # A source token without any attention costs 6.9 times the penalty instead of infinity.
 MIN_COVERAGE = 1.0e-3
@@ -176,25 +175,18 @@ def hypothesis_score(
     attention_sums: NDArray[np.float64] | None,
     options: DecodingConfig,
 ) -> float:
-    """The score of a finished hypothesis.
+    """The score of a finished hypothesis, with cp = beta * sum_j log min(sum_t alpha_tj, 1).
 
     Args:
         length: tokens, <eos> counted.
         attention_sums: [S], the attention that each source token received in all steps; None
             without a coverage penalty.
     """
-    score = log_prob / length_penalty(float(length), options)
-    return score if attention_sums is None else score + coverage_penalty(attention_sums, options)
-
-
-def length_penalty(length: LengthT, options: DecodingConfig) -> LengthT:
-    """lp of `length` tokens: length ** alpha; with alpha = 1, a score is the mean of the tokens."""
-    return length**options.length_penalty  # type: ignore[no-any-return]
-
-
-def coverage_penalty(attention_sums: NDArray[np.float64], options: DecodingConfig) -> float:
-    """cp = beta * sum_j log min(sum_t alpha_tj, 1), for attention sums [S]; never above 0."""
-    return options.coverage_penalty * float(np.log(attention_sums.clip(MIN_COVERAGE, 1)).sum())
+    score: float = log_prob / length**options.length_penalty
+    if attention_sums is None:
+        return score
+    coverage = float(np.log(attention_sums.clip(MIN_COVERAGE, 1)).sum())
+    return score + options.coverage_penalty * coverage
 
 
 def upper_bound(
@@ -203,12 +195,12 @@ def upper_bound(
     """The highest score that continuations of at most `max_length` [b] tokens can have: [b].
 
     Proof. A continuation of T <= max_length tokens has log P <= log_prob <= 0, because no
-    probability is above 1. lp is above 0 and never falls with the length, as alpha >= 0; and
-    dividing a number that is not above 0 by a larger lp brings it nearer to 0. So log P / lp(T) <=
-    log_prob / lp(T) <= log_prob / lp(max_length). And cp <= 0, as beta >= 0. Banned and forced
-    tokens only remove continuations.
+    probability is above 1. T^a is above 0 and never falls with T, as a >= 0; and dividing a number
+    that is not above 0 by a larger one brings it nearer to 0. So log P / T^a <= log_prob / T^a <=
+    log_prob / max_length^a. And cp <= 0, as beta >= 0. Banned and forced tokens only remove
+    continuations.
     """
-    return np.minimum(log_prob, 0) / length_penalty(max_length, options)
+    return np.minimum(log_prob, 0) / max_length**options.length_penalty
 
 
 class BeamStep(NamedTuple):

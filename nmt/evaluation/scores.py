@@ -114,9 +114,9 @@ class SentenceStatistics:
         """
         return self.metric._compute_score_from_stats(sums).score
 
-    def bootstrap_scores(self, n_samples: int, seed: int) -> list[Any]:
+    def bootstrap_scores(self, n_samples: int) -> list[Any]:
         """Scores of samples of N sentences, drawn with replacement."""
-        random, rows = np.random.default_rng(seed), np.array(self.rows, np.float32)
+        random, rows = np.random.default_rng(SEED), np.array(self.rows, np.float32)
         return [
             self.score_of(rows[random.choice(len(rows), len(rows))].sum(0))
             for _ in range(n_samples)
@@ -316,7 +316,7 @@ def _score(
     references: Sequence[Sequence[str]],
     lowercase: bool,
     bootstrap: int,
-    language: str = "",
+    language: str,
 ) -> MetricScore:
     metric = build_metric(name, lowercase=lowercase, language=language, references=references)
     counts = collect_statistics(metric, hypotheses, references)
@@ -325,7 +325,7 @@ def _score(
         # As in sacrebleu: as wide as the middle 95 % of the scores, and centered on their mean. A
         # sample without any match scores a Python float, the others np.float32: statistics.mean
         # fails on mixed types.
-        samples, n_cut = counts.bootstrap_scores(bootstrap, SEED), bootstrap // 40
+        samples, n_cut = counts.bootstrap_scores(bootstrap), bootstrap // 40
         ordered = sorted(map(type(max(samples)), samples))
         mean = float(statistics.mean(ordered))
         half_width = float(0.5 * (ordered[-1 - n_cut] - ordered[n_cut]))

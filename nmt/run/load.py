@@ -106,7 +106,6 @@ def load_translator(
     *,
     device: DeviceName = "auto",
     overrides: Sequence[str] = (),
-    n_best: int = 1,
 ) -> Translator:
     """A translator with the model of a run (default: the newest one).
 
@@ -114,14 +113,12 @@ def load_translator(
         folder: a run, one of its checkpoints, or a run packed into a file; several form an
             ensemble, which decodes as the first is configured.
         overrides: `decoding.key=value`, in place of the configuration of the run.
-        n_best: how many translations of each sentence the caller will ask for.
 
     Raises:
         CheckpointError: a folder contains no run, or no readable checkpoint; or the vocabularies of
             an ensemble differ.
         ConfigError: the configuration of a run is damaged; an override is invalid or sets another
-            section than decoding; the beam is too narrow for `n_best`; or decoding needs a file
-            that the run does not have.
+            section than decoding; or decoding needs a file that the run does not have.
         DataError: vocabularies, tokenizers or other files of a run are missing or damaged.
     """
     paths: list[Path | None] = (
@@ -129,7 +126,7 @@ def load_translator(
     )
     with ExitStack() as stack:
         members = [stack.enter_context(opened(path)) for path in paths]
-        return build_translator(members, device=device, overrides=overrides, n_best=n_best)
+        return build_translator(members, device=device, overrides=overrides)
 
 
 def build_translator(
@@ -139,7 +136,14 @@ def build_translator(
     overrides: Sequence[str] = (),
     n_best: int = 1,
 ) -> Translator:
-    """As `load_translator`, from pairs of a run and one of its checkpoints."""
+    """As `load_translator`, from pairs of a run and one of its checkpoints.
+
+    Args:
+        n_best: how many translations of each sentence the caller will ask for.
+
+    Raises:
+        ConfigError: the beam is too narrow for `n_best`, too.
+    """
     with unchanged(members):
         run = members[0][0]
         config = load_run_config(run, overrides)
@@ -176,7 +180,7 @@ def load_search_model(
         ConfigError: the device is not there, or cannot compute in this precision.
     """
     # A GPU needs the weights, which an exported run does not have.
-    is_gpu = may_have_gpu() and (checkpoint / MODEL_FILE).exists()
+    is_gpu = _may_have_gpu() and (checkpoint / MODEL_FILE).exists()
     if device == "cpu" or (device == "auto" and not is_gpu):
         return load_graphs(run, checkpoint, options.cpu_precision)
     # These import torch, which takes a second.
@@ -195,7 +199,7 @@ def load_search_model(
     return TorchModel(load_model(run, checkpoint).to(torch_device).eval())
 
 
-def may_have_gpu() -> bool:
+def _may_have_gpu() -> bool:
     """Whether torch may find a GPU of NVIDIA; it knows for sure, but takes a second to import."""
     has_driver = Path("/dev/nvidiactl").exists() or shutil.which("nvidia-smi") is not None
     return has_driver and find_spec("torch") is not None

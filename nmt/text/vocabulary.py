@@ -48,32 +48,24 @@ class Vocabulary:
         counts: Mapping[str, int],
         min_frequency: int = 1,
         max_size: int | None = None,
-        tags: Sequence[str] = (),
     ) -> Self:
         """Keep the tokens with a count of at least `min_frequency`, at most `max_size` of them with
         the special tokens.
 
         Ties are broken alphabetically, so the order of `counts` does not matter. Tokens spelled
         like a special token are unknown.
-
-        Args:
-            tags: more tokens, at the end; tokens of the text that are spelled like a tag are
-                unknown.
         """
         ranked = sorted(
             (
                 token
                 for token, count in counts.items()
-                if count >= min_frequency and token not in (*SPECIALS, *tags)
+                if count >= min_frequency and token not in SPECIALS
             ),
             key=lambda token: (-counts[token], token),
         )
         kept = ranked if max_size is None else ranked[: max(0, max_size - len(SPECIALS))]
         kept_counts = [counts[token] for token in kept]
-        return cls(
-            [*kept, *tags],
-            [sum(counts.values()) - sum(kept_counts), *kept_counts, *(0 for _ in tags)],
-        )
+        return cls(kept, [sum(counts.values()) - sum(kept_counts), *kept_counts])
 
     def extended(self, counts: Mapping[str, int], min_frequency: int) -> Self:
         """This vocabulary with unknown tokens that have a count of at least `min_frequency` at its

@@ -361,13 +361,6 @@ CASES: list[tuple[Values, str]] = [
         )
         for kind in ("bpe", "unigram")
     ),
-    *(
-        (
-            {"vocabulary": {"tags": tags}},
-            "vocabulary.tags: each tag must be new: no special token, and not named twice",
-        )
-        for tags in (["<bt>", "<bt>"], ["<unk>"])
-    ),
     (
         {"vocabulary": {"extend": 20}},
         "vocabulary.extend, vocabulary.like: extends the vocabularies of another run; set "

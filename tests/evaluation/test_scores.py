@@ -161,9 +161,9 @@ def test_blocks_give_the_numbers_of_all_sentences_at_once(
     metric = build_metric(name)
     counts = collect_statistics(metric, ours, streams)
     assert "nrefs:2" in str(metric.get_signature())
-    drawn = np.random.default_rng(3).choice(71, size=(50, 71))
+    drawn = np.random.default_rng(12345).choice(71, size=(50, 71))
     sums = np.array(counts.rows, np.float32)[drawn].sum(1)
-    assert counts.bootstrap_scores(50, 3) == [*map(counts.score_of, sums)]
+    assert counts.bootstrap_scores(50) == [*map(counts.score_of, sums)]
     assert counts.score == metric.corpus_score(ours, streams).score
 
 

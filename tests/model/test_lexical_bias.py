@@ -202,14 +202,14 @@ def test_search_and_forced_decoding_have_the_probabilities_of_training(
     model = TorchModel(seq2seq)
     for scored, row, target in zip(score_batch(model, SRC, TGT), expected, TGT, strict=True):
         np.testing.assert_allclose(
-            scored[0], row[range(len(target) + 1), [*target, EOS]].numpy(), atol=1e-9
+            scored, row[range(len(target) + 1), [*target, EOS]].numpy(), atol=1e-9
         )
     best = search(model, SRC, DecodingConfig(beam=3), n_best=2)
     for scored, sentence in zip(
         score_batch(model, SRC, [h[0].ids for h in best]), best, strict=True
     ):
         np.testing.assert_allclose(
-            scored[0][: len(sentence[0].token_log_probs)], sentence[0].token_log_probs, atol=1e-9
+            scored[: len(sentence[0].token_log_probs)], sentence[0].token_log_probs, atol=1e-9
         )
 
 

@@ -26,21 +26,14 @@ def test_minimum_frequency_and_maximum_size_limit_it() -> None:
     assert Vocabulary.build(counts, min_frequency=4).counts == (0, 4, 0, 0, 5, 4)
     assert list(Vocabulary.build(counts, max_size=6))[4:] == ["a", "b"]
     assert len(Vocabulary.build(counts, min_frequency=2, max_size=100)) == 7
-    tagged = Vocabulary.build(counts, max_size=6, tags=["<bt>"])
-    assert [*tagged, *tagged.counts] == [
-        *Vocabulary.build(counts, max_size=6),
-        "<bt>",
-        *Vocabulary.build(counts, max_size=6).counts,
-        0,
-    ]
 
 
 def test_it_is_extended_at_its_end() -> None:
-    vocabulary = Vocabulary.build({"a": 3, "rare": 1}, min_frequency=2, tags=["<bt>"])
-    counts = {"a": 9, "c": 5, "b": 5, "<eos>": 9, "<bt>": 9, "often": 7, "rare": 4}
+    vocabulary = Vocabulary.build({"a": 3, "rare": 1}, min_frequency=2)
+    counts = {"a": 9, "c": 5, "b": 5, "<eos>": 9, "often": 7, "rare": 4}
     longer = vocabulary.extended(counts, min_frequency=5)
-    assert [*longer] == [*SPECIALS, "a", "<bt>", "often", "b", "c"]
-    assert longer.counts == (0, 1, 0, 0, 3, 0, 7, 5, 5)
+    assert [*longer] == [*SPECIALS, "a", "often", "b", "c"]
+    assert longer.counts == (0, 1, 0, 0, 3, 7, 5, 5)
     assert vocabulary.begins(longer)
     assert not longer.begins(vocabulary)
 

@@ -10,8 +10,7 @@ import pytest
 from nmt.training import dry_run
 from tests.conftest import Run
 
-SCHEDULE = {"schedule": "linear", "warmup_steps": 20, "steps": 200}
-TRAINING = {"epochs": 3, "batch": {"size": 16}, "learning_rate": SCHEDULE}
+TRAINING = {"epochs": 3, "batch": {"size": 16}}
 
 
 def test_it_estimates_an_epoch_and_writes_nothing(nmt: Run, folder: Path, tmp_path: Path) -> None:

@@ -19,12 +19,7 @@ from nmt.decoding.torch_model import TorchModel
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, NmtError
 from nmt.evaluation.results import EvaluationSet
-from nmt.evaluation.scores import (
-    SEED,
-    SentenceStatistics,
-    build_metric,
-    collect_statistics,
-)
+from nmt.evaluation.scores import SentenceStatistics, build_metric, collect_statistics
 from nmt.model.seq2seq import Seq2Seq
 from nmt.report.table import Table
 from nmt.run.folder import load_tokenizers, load_vocabularies
@@ -140,7 +135,7 @@ class Sets:
     def change(self, name: str, metric: str, before: Outputs, after: Outputs) -> Change:
         """A score of one set."""
         old, new = (self.statistics(metric, name, each) for each in (before, after))
-        samples = [each.bootstrap_scores(N_RESAMPLES, SEED) for each in (old, new)]
+        samples = [each.bootstrap_scores(N_RESAMPLES) for each in (old, new)]
         differences = [b - a for a, b in zip(*samples, strict=True)]
         return Change(
             name,

@@ -147,14 +147,13 @@ def _analyze_run(request: Request, wanted: Wanted) -> Analysis:
         text = read_text(system, request)
         sources = text.sources or []
         other = None if wanted.other is None else load_other(wanted.other, text, system, request)
-        evaluation, translations, forced = score_system(system, text, request)
+        evaluation, translations = score_system(system, text, request)
         translated = Translated(
             sources,
             evaluation.outputs,
             text.references,
             system.config.tokenizer.lowercase,
             translations,
-            forced,
             training_overlap(text, system, request.data),
             other,
             system.config.data.tgt_language,
@@ -167,7 +166,7 @@ def _analyze_run(request: Request, wanted: Wanted) -> Analysis:
 
 def _analyze(evaluation: Evaluation, translated: Translated, wanted: Wanted) -> Analysis:
     """What the parts find beyond the scores, with the page if requested."""
-    with_details = bool(translated.translations) and bool(wanted.details or wanted.report)
+    with_details = translated.translations and (wanted.details or wanted.report)
     sections, details = (
         [section for part in parts if (section := part(translated)) is not None]
         for parts in (PARTS, DETAILS if with_details else ())

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from nmt.decoding.forced import ScoredPair
 from nmt.decoding.translation import Translation
 from nmt.evaluation.results import Evaluation
 from nmt.evaluation.scores import sentence_chrf
@@ -22,8 +21,7 @@ class Translated:
     Attributes:
         sources, outputs: N texts each. references: streams of N texts.
         lowercase: whether the system writes only lower-case letters. Scores then ignore case.
-        translations, forced: of the system; forced are the references, scored with the reference
-            as the decoder's input. Empty for a file of translations.
+        translations: of the system; empty for a file of translations.
         overlap: of the sentences with the training data; None if that is not known.
         other: a system to compare with; its overlap is None too if its training data is the same.
         language: of the outputs; "" if it is not known.
@@ -35,7 +33,6 @@ class Translated:
     references: Sequence[Sequence[str]]
     lowercase: bool = False
     translations: Sequence[Translation] = ()
-    forced: Sequence[ScoredPair] = ()
     overlap: TrainingOverlap | None = None
     other: "Translated | None" = None
     language: str = ""

@@ -4,7 +4,7 @@ from nmt.plugins import Command, Extra
 
 COMMANDS = {
     "show": (
-        "Show a run: its settings, data, model, curves, scores and size.",
+        "Show a run: its settings, data, checkpoints, scores and size.",
         "nmt.extras.runs.inspect:command",
     ),
     "list": (

@@ -17,12 +17,7 @@ from nmt.commands.options import JsonOption, RunOrBundleArgument, to_json
 from nmt.config.load import differences
 from nmt.config.schema import Config
 from nmt.data.manifest import load_manifest, training_parts
-from nmt.errors import (
-    CheckpointError,
-    NmtError,
-    NmtWarning,
-    printable,
-)
+from nmt.errors import CheckpointError, NmtError, NmtWarning, printable
 from nmt.report.table import label_rows
 from nmt.run.checkpoint import KeptCheckpoint, read_progress, step_of
 from nmt.run.folder import (

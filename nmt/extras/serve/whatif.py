@@ -35,7 +35,7 @@ def losses_without(run: ServedRun, text: str, tokens: Sequence[str]) -> list[lis
     scored = score_batch(translator.model, src, [tgt] * len(src))
     # A token of the details may be several ones for the model.
     borders = [*accumulate(map(len, parts), initial=0), len(tgt) + 1]
-    sums = np.array([[*accumulate(log_probs, initial=0.0)] for log_probs, _ in scored])[:, borders]
+    sums = np.array([[*accumulate(log_probs, initial=0.0)] for log_probs in scored])[:, borders]
     losses: list[list[float]] = np.diff(sums[0] - sums[1:]).round(DIGITS).tolist()
     return losses
 

@@ -33,7 +33,7 @@ TOKENIZERS = (
 )
 LETTERS = "aAbBcC ."
 VOCABULARIES = (
-    Vocabulary.build(Counter("aAbBcC▁."), tags=["<bt>"]),
+    Vocabulary.build(Counter("aAbBcC▁.")),
     Vocabulary.build(Counter("cCbBaA.▁")),
 )
 
@@ -79,6 +79,12 @@ def test_encoded_pairs_can_be_restored(pairs: list[tuple[str, str]]) -> None:
     )
     assert corpus.src.n_tokens == sum(len(src) for src, _ in pairs)
     assert [*texts] == pairs
+
+
+def test_marks_of_earlier_versions_are_no_text() -> None:
+    marked = Sequences.of_blocks([(np.array([5, 4], np.int32), np.array([2], np.int32))])
+    texts = restore_texts(marked, TOKENIZERS[0], Vocabulary(["a", "<bt>"], [0, 9, 0]))
+    assert [*texts] == ["a"]
 
 
 def make_model(seed: int, **values: Any) -> Seq2Seq:

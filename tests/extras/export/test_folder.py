@@ -67,7 +67,7 @@ def test_it_translates_as_the_run(
     """
     expected = nmt.prints("translate", "--run", run, *OPTIONS, "--json", *SENTENCES)
     assert '"confidence": 0.' in expected
-    monkeypatch.setattr(load, "may_have_gpu", lambda: True)
+    monkeypatch.setattr(load, "_may_have_gpu", lambda: True)
     assert nmt.prints("translate", "--run", exported, "--json", *SENTENCES) == expected
     assert nmt("export", exported).status == 0
     again = exported.with_name("run-onnx-onnx")

@@ -161,7 +161,7 @@ def open_translator(runs: tuple[Path, Path], *overrides: str, rerank: bool = Tru
         *overrides,
         *([f"decoding.rerank.run={runs[1]}"] if rerank else []),
     ]
-    return load_translator(runs[0], overrides=keys, n_best=BEAM)
+    return load_translator(runs[0], overrides=keys)
 
 
 def candidates_and_scores(

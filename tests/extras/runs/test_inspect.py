@@ -53,13 +53,11 @@ def test_the_screen_shows_them(nmt: Run, run: Path) -> None:
 def test_states(nmt: Run, run: Path) -> None:
     progress = run / "checkpoints" / "step-00000060" / "progress.json"
     write_json(progress, {**read_json(progress), "finished": None})
-    facts = json.loads(nmt("runs", "show", run, "--json").out)
-    assert facts["state"] == "unfinished"
+    assert json.loads(nmt("runs", "show", run, "--json").out)["state"] == "unfinished"
     with FileLock(run.parent / ".run.lock"):
         assert "in progress now" in nmt("runs", "show", run).out
     shutil.rmtree(run / "checkpoints")
-    facts = json.loads(nmt("runs", "show", run, "--json").out)
-    assert facts["state"] == "not started"
+    assert json.loads(nmt("runs", "show", run, "--json").out)["state"] == "not started"
 
 
 @pytest.mark.parametrize(
