@@ -73,12 +73,12 @@ PATTERNS = [
     ),
     _kept("placeholder", "break", r"(?<!\s)\s*\\[nrt](?![a-z])"),  # the end of a line as two signs
     _kept("placeholder", "empty", r"(?<=[a-z]{2})\$[A-Z][A-Z\d_]*\$"),  # "a link$LINK_END$"
-    # {% if x %} and its end; others stand for words
+    # {% if x %} and {{#if x}}, and their ends; others stand for words
     _kept(
         "placeholder",
         "empty",
         r"\{%-?\s*(?:end\w*|if|el\w+|for|block\w*|with|trans\w*|unless|case|when|plural|filter|set|comment)"
-        r"\b.{0,1000}?%\}",
+        r"\b.{0,1000}?%\}|\{\{~?(?:[#/^]|\s*else\b)[^{}]{0,1000}\}\}",
     ),
     # {n, plural, one {# dog} other {# dogs}}
     _kept("placeholder", "item", FORMS + r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"),
@@ -93,7 +93,8 @@ PATTERNS = [
         "key",
         "item",
         r"(?<!\w)(?:(?:Ctrl|CTRL|Control|Alt|ALT|AltGr|Shift|SHIFT|Cmd|Command|Option|Meta|Win|Super|Fn"
-        r"|[⌘⌥⇧⌃])(?:\s?\+\s?|-)|[⌘⌥⇧⌃]+)+(?:(?:[A-Z][a-z]*|\d|F\d+)\b|[←↑→↓\[\]]|[-+=](?!\w))",
+        r"|[⌘⌥⇧⌃])(?:\s?\+\s?|-)|[⌘⌥⇧⌃]+)+(?:(?:[A-Z][a-z]*|\d|F\d+)\b|[←↑→↓\[\]]|[-+=](?!\w))"
+        r"|(?:<(?:Ctrl|Control|Primary|Alt|Shift|Super|Meta)>){1,4}(?:[A-Z][a-z]*|[a-z]|\d|F\d+)\b",
     ),
     _kept("option", "item", r"(?<![^\s(\[|])-[A-Za-z](?:\d+|(?<![AEIOUY]))(?![\w'’-])"),
     # phones, prices, degrees, points in time, versions, and numbers of three digits or more
@@ -168,6 +169,13 @@ PATTERNS = [
     _compared(
         "tag", r"</?[A-Za-z0-9][\w:.-]*(?:\s+id=\"[^\"<>]*\")?(?=[\s/>])(?=[^<>]*>)", kept=None
     ),
+    # [b], [url=...] and their ends; but the "[b]" behind a word is a note
+    _kept(
+        "tag",
+        "empty",
+        r"(?<![\w.,;:!?\"'”’»)])\[(?:[bius]|(?:color|font|size|url)(?:=[^\s\[\]]+)?)\]",
+    ),
+    _compared("tag", r"\[/(?:[bius]|color|font|size|url)\]", "empty"),
     _compared("entity", r"&(?:[A-Za-z]\w*|#\w+);"),
     _compared("address", r"(?<!\w)\w+://(?:[^\s<>\"'()\]]|\([^\s<>\"'()]*\))*(?:[\w/]|(?<=\)))"),
     _compared("address", rf"\bwww\.[\w.-]+\w{PATH}"),

@@ -126,6 +126,13 @@ from tests.texts.fakes import kind_of
         ("$%d, %d€, [%s] and <{0}>", ["item $%d", "item %d€", "item [%s]", "item <{0}>"]),
         ("<?= $name ?> \\u00e4 ``a b``", ["item <?= $name ?>", "item \\u00e4", "item ``a b``"]),
         ("{% if x %}A dog{% endif %}", ["empty {% if x %}", "empty {% endif %}"]),
+        ("{{#if x}}A dog{{else}}a cat{{/if}}", [
+            "empty {{#if x}}", "empty {{else}}", "empty {{/if}}"
+        ]),
+        ("The [b]dog[/b] of dog[b] [url=a.org]is[/url]", [
+            "empty [b]", "empty [/b]", "note [b]", "empty [url=a.org]", "empty [/url]"
+        ]),
+        ("<Ctrl><Shift>S or <Alt>q", ["item <Ctrl><Shift>S", "item <Alt>q"]),
         ("a dog†", ["note †"]),
     ],
 )  # fmt: skip

@@ -24,7 +24,7 @@ SOUND = rf"\[[^\[\]]*\]|\([^()]*\)|\*[^*\n]+\*(?=\s*+(?:[^\w\s]|{UPPER}|\Z))"
 # TOM:, "Tom Smith:" or "Tom (sighs):"; but not "He said:"
 NAME = (
     rf"(?:{UPPER}[^a-zß-ÿа-яё:\n<>{{}}]{{0,60}}|{UPPER}\w+(?: {UPPER}\w+)?)"
-    rf"(?: ?(?:{SOUND}))?:(?=\s)"
+    rf"(?: ?(?:{SOUND}))?:(?=\s|</)"
 )
 # Before the words of a speaker: dashes, ">>", notes of music or "#", sounds, a name.
 LEAD = re.compile(

@@ -146,6 +146,7 @@ def test_sections_beside_text_are_text(content: str, found: str, written: str) -
         ("#1 is C#", ["#1 is C#"]),
         ("Tom (sighs): A dog.", ["sighs", "A dog."]),
         ("<i>TOM: A dog.</i>", ["A dog."]),
+        ("<i>TOM:</i> A dog.", ["A dog."]),
         ("• A dog.\n• A cat.", ["A dog.", "A cat."]),
         ("‐ A dog.\n‐ A cat.", ["A dog.", "A cat."]),
         ("¶ A dog ¶", ["A dog"]),
