@@ -15,7 +15,8 @@ _WITH_KEY = re.compile(r"[^\W_]+_[^\W_]+")
 _UNNUMBERED = re.compile(f"%({CONVERSION})")
 _TAG = re.compile(r"<(/?)([A-Za-z0-9][\w:.-]*)(?:\s[^<>]*?)?(/?)>")
 _ORDER = re.compile(r"%\d+\$")
-_NUMBER = re.compile(rf"{MINUS}(?:{GROUPED}|{NUMBER})")
+# The ends of a range with a long dash are numbers of their own, which may become words.
+_NUMBER = re.compile(rf"{MINUS}(?:{GROUPED}|{NUMBER.replace('–', '')})")
 _NEGATIVE = re.compile(
     r"(?:[-−–]|minus|moins|menos|meno|miinus|минус|мінус|マイナス|负|零下)\s?(\d{1,1000})",
     re.IGNORECASE,

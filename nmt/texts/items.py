@@ -26,29 +26,31 @@ MIN_COPIED_SUBWORD = 0.5  # the probability of each subword of a word that is al
 # From a word to its kind: new to the model, always copied, or any other.
 KindOf = Callable[[str], Literal["new", "copied", "other"]]
 _KEPT = [(row.kept, row.pattern) for row in PATTERNS if row.kept is not None]
-_SMALL = re.compile(r"\d{1,2}[/'’-]\d|\d[/'’-]\d\d")  # "5-6" and "1/2" are left to the model
+_SMALL = re.compile(r"\d{1,2}[/'’–-]\d|\d[/'’–-]\d\d")  # "5-6" and "1/2" are left to the model
 WHOLE_NUMBER = re.compile(rf"{MINUS}(?<![^\W_]){NUMBER}(?![^\W_])")
+# Also "1.2 Names", but not "1.5 liters".
 _LIST_MARK = re.compile(
-    r"\s*(?:(\d\d?\.)|\d\d?\)|[a-z]\)|[-•*–‣◦▪■□●○►▶→·]|#{1,6}|>(?:\s*>)*)\s+(?=\S)"
+    r"\s*(?:(\d\d?\.)|[1-9]\d?(?:\.\d\d?){1,3}\.?(?=\s+[A-Z])|\(?(?:\d\d?|[a-z]|[ivx]{2,4})\)"
+    r"|[-‐•*+—–‣◦▪■□●○►▶→·»]|\[[ xX]\]|#{1,6}|>(?:\s*>)*)\s+(?=\S)"
 )
 _LABEL = re.compile(r"(\s*\S*\w\S*(?: \S+){0,3}(?<![\s.!?:]))\s?:\s*")
 # Most sentences have nothing of all this.
 _HINT = re.compile(
     rf"\d[\d.,:/'’-]*\d|[{{%<&@#$\\`_/\[\]]|\w[.:]\w|{EMOJI}|[A-Z\d]-\d|[a-z\d]-[A-Z]"
-    r"|[A-Za-z]\d|\d[A-Za-z]|\B[-:!.]\w|[A-Za-z]\s?\+\s?[A-Z\d\[]|[+-][←↑→↓]|::\w|\(\)"
-    r"|[⌘⌥⇧⌃§°⁰¹²³⁴-⁹₀-₉¼½¾⅓⅔⅛≥≤±≈~>]|\d\s[A-Za-zµ]|\*\.|[-/_]\*|\+\+"
+    r"|[A-Za-z]\d|\d[A-Za-z]|\B[-:!.]\w|[A-Za-z]\s?\+\s?[-+=A-Z\d\[]|[+-][←↑→↓]|::\w|\(\)"
+    r"|[⌘⌥⇧⌃§†‡×°⁰¹²³⁴-⁹₀-₉¼½¾⅓⅔⅛≥≤±≈~>]|\d\s[A-Za-zµ]|\*\.|[-/_]\*|\+\+"
     rf"|[{CURRENCY}]"
 )
 _CASED_WORD = re.compile(r"[^\W\d_](?:\w|[-'’](?=[^\W\d_])(?!s\b))*")
 # What belongs to an item beside it: "file_%d.txt", "{0}%", "250GB", but not "1990s" and "100th".
 _WORD = r"[A-Za-z\d_\u00c0-\u024f\u0370-\u052f]"
-_BEFORE = re.compile(rf"(?:{_WORD}+=?|[#@])\Z")
+_BEFORE = re.compile(rf"(?:{_WORD}+=?|[#@]|{_WORD}*[{CURRENCY}])\Z")
 _AFTER = {
-    "item": re.compile(rf"(?:{_WORD}+)?(?:\.[a-z]\w{{0,3}}(?!\w))?(?:%%|%(?!\w))?"),
+    "item": re.compile(rf"(?:{_WORD}+)?(?:\.[a-z]\w{{0,3}}(?!\w))?(?:%%|%(?!\w)|[{CURRENCY}])?"),
     "number": re.compile(rf"(?!(?:s|st|nd|rd|th|er|ers|e|ème)\b)(?:{_WORD}+)?(?:%%)?"),
 }
 MAX_BEFORE = MAX_LABEL = 100  # characters
-_JOINT = re.compile(r"[/:.,|=+~_\\-]?")  # between two items that are one: "{a}/{b}"
+_JOINT = re.compile(r"[/:.,|=+~_\\–-]?")  # between two items that are one: "{a}/{b}"
 _LETTER = re.compile(rf"[^\W{NO_SPACES}]")  # of scripts that write spaces between words
 # Two elements that are one: "Ctrl + S", "a/b", "File → Save".
 _BETWEEN = re.compile(r"[^\w\s()\[\]{}\"'“”‘’«»]{0,2}|\s?[+→>›|]\s?")
@@ -78,7 +80,7 @@ NOTE = re.compile(
     rf"<(su[bp])\b[^<>]{{0,300}}>{_SIGNS}</\1>|(?<!\d)<(su[bp])\b[^<>]{{0,300}}>(?:[a-z]|TM|SM)</\2>"
     rf"|(?<=[^\s(\[])<a\s(?=[^<>]{{0,300}}#)[^<>]{{0,300}}>{_SIGNS}</a>"
     rf"|{_WORD_BEFORE}(?:(?:\[(?:[1-9]\d{{0,2}}(?:\s?[,–-]\s?\d{{1,3}}){{0,9}}|[a-rt-z])\]){{1,9}}(?![\w(\[])"
-    r"|\[\W{0,3}\d{1,3}\W{0,3}\]\([^()\s]{0,300}\)|[⁺⁻]?[⁰¹²³⁴-⁹]{1,9}|[₀-₉]{1,9})"
+    r"|\[\W{0,3}\d{1,3}\W{0,3}\]\([^()\s]{0,300}\)|[⁺⁻]?[⁰¹²³⁴-⁹]{1,9}|[₀-₉]{1,9}|[†‡]{1,3})"
 )
 _LOWERED = re.compile(r"[₀-₉]|<sub\b|.*\"subscript\"", re.DOTALL)
 # What is one with a raised or lowered sign: "10<sup>6</sup>", "H<sub>2</sub>O".

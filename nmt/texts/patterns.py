@@ -41,9 +41,9 @@ def _compared(kind: str, pattern: str, kept: Kind | None = "item") -> ItemPatter
 
 EMOJI = "[\U0001f000-\U0001faff\u2600-\u27bf©®™]"
 MINUS = r"(?:(?<![\w.,:/'’)\]%-])[-−])?"  # of a negative number
-NUMBER = r"\d+(?:[.,:/'’٬٫-]\d+)*"
-AT_NUMBER = r"(?<!\w)(?<!\d[.,:/'’-])"  # before the first digit of one, or its sign
-CURRENCY = "$€£¥₹₽₩₪₫₴₺₿"
+NUMBER = r"\d+(?:[.,:/'’٬٫–-]\d+)*"
+AT_NUMBER = r"(?<!\w)(?<!\d[.,:/'’–-])"  # before the first digit of one, or its sign
+CURRENCY = "$¢€£¥₹₽₩₪₫₴₺₿"
 UNIT = "(?:[kMGT]i?B|[kMG]?Hz|dB|kWh|mAh|dpi|px)"  # as good as the same in all languages
 GROUPED = r"(?<!\d)\d{1,3}(?:[ \u00a0\u2009\u202f]\d{3})+(?!\d)(?:[.,]\d+)?"  # 12 500
 # What printf prints, after its number or name: flags, width, precision, size, type.
@@ -51,6 +51,8 @@ CONVERSION = r"[-+#0',]*[\d*]*(?:\.[\d*]+)?[hlqjztL]*[diouxXeEfFgGcrs@]"
 # The messages of ICU with forms to choose from: {n, plural, one {a file} other {# files}}.
 FORMS = r"\{\s*[\w.$-]+\s*,\s*(?:plural|select|selectordinal)\s*,"
 _VALUE = r"\"[^\"<]*\"|'[^'<]*'|[^\s\"'<>/]+"
+SUFFIX = r"(?:[a-z]{2,5}|[ch]|[a-z]{1,3}\d[a-z\d]?|7z)"  # of a file or host
+PATH = r"(?:/[^\s<>\"'()\]]*(?<=[\w/]))?"  # on a host
 _FLAGS = "checked|controls|disabled|download|hidden|multiple|open|readonly|required|selected"
 
 PATTERNS = [
@@ -62,14 +64,22 @@ PATTERNS = [
         rf"<[A-Za-z\d][\w:.-]*(?:\s+(?:[\w:@.-]+\s*=\s*(?:{_VALUE})|(?:{_FLAGS})(?=[\s/>])))*"
         r"\s*/?>",
     ),
-    # Emoji, \n as two signs, comments, entities: with the spaces before them, or after the first.
+    # Emoji, comments, entities: with the spaces before them, or after the first.
     _kept(
         "emoji",
         "empty",
-        rf"\A(?:{EMOJI}[\ufe0f\u200d]*)+\s+|(?<!\s)\s*(?:(?:{EMOJI}[\ufe0f\u200d]*)+|\\[nrt](?![a-z])|<!--.{{0,1000}}?-->"
+        rf"\A(?:{EMOJI}[\ufe0f\u200d]*)+\s+|(?<!\s)\s*(?:(?:{EMOJI}[\ufe0f\u200d]*)+|<!--.{{0,1000}}?-->"
         r"|&(?:amp|nbsp|quot|apos|[lg]t|hellip|[mn]dash|[lr][ad]quo|copy|reg|#\w+);)",
     ),
+    _kept("placeholder", "break", r"(?<!\s)\s*\\[nrt](?![a-z])"),  # the end of a line as two signs
     _kept("placeholder", "empty", r"(?<=[a-z]{2})\$[A-Z][A-Z\d_]*\$"),  # "a link$LINK_END$"
+    # {% if x %} and {{#if x}}, and their ends; others stand for words
+    _kept(
+        "placeholder",
+        "empty",
+        r"\{%-?\s*(?:end\w*|if|el\w+|for|block\w*|with|trans\w*|unless|case|when|plural|filter|set|comment)"
+        r"\b.{0,1000}?%\}|\{\{~?(?:[#/^]|\s*else\b)[^{}]{0,1000}\}\}",
+    ),
     # {n, plural, one {# dog} other {# dogs}}
     _kept("placeholder", "item", FORMS + r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"),
     _kept("placeholder", "item", rf"(?<![\d%])%(?:\d+\$)?{CONVERSION}\s%%"),  # "%d %%" prints "5 %"
@@ -82,10 +92,11 @@ PATTERNS = [
     _kept(
         "key",
         "item",
-        r"(?<!\w)(?:(?:Ctrl|CTRL|Alt|ALT|Shift|SHIFT|Cmd|Command|Option|Meta|Win|Super)(?:\s?\+\s?|-)"
-        r"|[⌘⌥⇧⌃]+)+(?:(?:[A-Z][a-z]*|\d|F\d+)\b|[←↑→↓\[\]])",
+        r"(?<!\w)(?:(?:Ctrl|CTRL|Control|Alt|ALT|AltGr|Shift|SHIFT|Cmd|Command|Option|Meta|Win|Super|Fn"
+        r"|[⌘⌥⇧⌃])(?:\s?\+\s?|-)|[⌘⌥⇧⌃]+)+(?:(?:[A-Z][a-z]*|\d|F\d+)\b|[←↑→↓\[\]]|[-+=](?!\w))"
+        r"|(?:<(?:Ctrl|Control|Primary|Alt|Shift|Super|Meta)>){1,4}(?:[A-Z][a-z]*|[a-z]|\d|F\d+)\b",
     ),
-    _kept("option", "item", r"(?<![^\s(\[|])-[A-Za-z](?<![AEIOUY])(?![\w'’-])"),
+    _kept("option", "item", r"(?<![^\s(\[|])-[A-Za-z](?:\d+|(?<![AEIOUY]))(?![\w'’-])"),
     # phones, prices, degrees, points in time, versions, and numbers of three digits or more
     _kept("number", "number", r"(?<!\w)(?:\+\d[\d ()/-]{5,}|\(\d{2,5}\) ?\d[\d -]{3,})\d"),
     _kept("number", "number", rf"[-+−]?[{CURRENCY}§]\s?{NUMBER}"),
@@ -94,19 +105,27 @@ PATTERNS = [
         "number",
         rf"{AT_NUMBER}[-+−]?{NUMBER}\s?(?:[{CURRENCY}]|°(?:\s?[CFK]\b)?|[%‰](?![\w({{<$%])|{UNIT}\b)",
     ),
-    # ≥18, 1.5e-10, 1½, #12
+    # ≥18, >= 3.10, 18+, 1.5e-10, 1½, #12; 4 x 6, 0x1F
     _kept(
         "number",
         "number",
-        rf"(?<![\w<>])(?:[≥≤±≈~>]|<(?=\d\d)){NUMBER}(?![\w>])|{AT_NUMBER}{NUMBER}[eE][-+−]?\d+\b"
+        rf"(?<![\w<>])(?:[≥≤±≈~>^]|<(?=\d\d)){NUMBER}(?![\w>])|[<>=!~]=\s?{NUMBER}|{AT_NUMBER}{NUMBER}\+(?![\w+])"
+        rf"|{AT_NUMBER}{NUMBER}[eE][-+−]?\d+\b"
         r"|(?:(?<!\w)\d{1,9}\s?)?[¼½¾⅓⅔⅛]|(?<![\w&#])#\d+\b",
+    ),
+    _kept(
+        "number",
+        "number",
+        rf"{AT_NUMBER}{NUMBER}(?:(?:\s?[x×]\s?{NUMBER})+|×)|(?<!\w)0[xX][\da-fA-F]+",
     ),
     _kept("number", "number", r"\d{4}-\d\d-\d\dT[\d:.]+\d(?:Z|[+-]\d\d:?\d\d)?"),
     _kept("number", "number", r"(?<!\d)\d+\.\d+\.\d+(?:[.+-]\w+)*"),
-    _kept("number", "number", rf"{MINUS}(?:\d+(?:[.,:/'’-]\d+)+|{GROUPED}|\d{{3,}})"),
+    _kept("number", "number", rf"{MINUS}(?:\d+(?:[.,:/'’–-]\d+)+|{GROUPED}|\d{{3,}})"),
     # {name}, {0:.2f}, ${x}, and {{ x }} inside its outer braces
     _compared("placeholder", r"\{\s*[^\s{},]*\s*\}"),
-    _compared("placeholder", r"\{%.{0,1000}?%\}|<%.{0,1000}?%>|\$\([^()\s]{1,100}\)"),
+    _compared(
+        "placeholder", r"\{%.{0,1000}?%\}|<%.{0,1000}?%>|<\?.{0,1000}?\?>|\$\([^()\s]{1,100}\)"
+    ),
     # {{ name | upper }}, {{{name}}}, {0,number}, %{name}
     _compared("placeholder", r"[$#%@]?\{\{\{?[^{}]*\}?\}\}|\{\s*\w+\s*,[^{}]*\}|[$#%@]\{[^{}]*\}"),
     # $t(key), @:key, @.lower:(key); and the numbers of a form, ]1,Inf] or [2,*], before it
@@ -116,21 +135,32 @@ PATTERNS = [
     ),
     # [[name]] and __NAME__; :name and !link, but neither "Name: Tom" nor "Name:Tom"
     _compared(
-        "placeholder", r"\[\[\s*[\w.-]+\s*\]\]|(?<!\w)__[A-Za-z\d](?:\w*[A-Za-z\d])?__(?!\w)"
+        "placeholder", r"\[\[[^\[\]\n]{1,100}\]\]|(?<!\w)__[A-Za-z\d](?:\w*[A-Za-z\d])?__(?!\w)"
     ),
     _compared(
         "placeholder", r"(?<![\w:.,;!?)\]}@\u00a0\u202f]):[A-Za-z_]\w+:?|(?<![\w!?.])![a-z][\w-]+"
     ),
-    # [NAME], %NAME%, %name%, and \n as two signs
+    # [NAME], %NAME%, %name%, and escapes as signs: \n, \u00e4
     _compared(
         "placeholder",
-        r"\[[A-Z\d_]+\](?!\()|(?<![\d%])%[A-Za-z_]{2,100}%(?:\\[\w.-]*\w)*|\\[nrt](?![A-Za-z])",
+        r"\[[A-Z\d_]+\](?!\()|(?<![\d%])%[A-Za-z_]{2,100}%(?:\\[\w.-]*\w)*|\\[nrt](?![A-Za-z])"
+        r"|\\(?:u[\da-fA-F]{4}|x[\da-fA-F]{2}|0\d\d)",
     ),
     # %s, %1$d, %(name)s, %<name>s, %1, %n; but "100%ig" and "5 %ige" are no placeholders
     _compared(
         "placeholder",
         rf"(?<![\d%])(?<!\d\s)%(?:\(\w+\)|<\w+>|\d+\$)?{CONVERSION}",
     ),
+    # %name, @name@, ##name##, {'@'}
+    _compared(
+        "placeholder",
+        rf"(?<![\w%])(?<!\d\s)%(?!{CONVERSION})[A-Za-z_][A-Za-z\d_]+(?![A-Za-z\d_]|%)",
+    ),
+    _compared(
+        "placeholder", r"(?<![\w@#])(?:@{1,2}[A-Za-z_][\w.-]*@{1,2}|#{1,2}[A-Za-z_]\w*#{1,2})(?!\w)"
+    ),
+    _compared("placeholder", r"\{'[^'\n]{1,100}'\}"),
+    _kept("placeholder", "item", rf"\[%{CONVERSION}\]|<%{CONVERSION}>|\[\{{\w*\}}\]|<\{{\w*\}}>"),
     _compared("placeholder", r"(?<=\d\s)%(?:\(\w+\)|\d+\$)?[sd@](?!\w)"),
     _compared("placeholder", r"(?<![\d%])(?<!\d\s)%L?(?:\d+|n)(?![\w$]|\.\d)"),
     # $name, $HOME/list, $NAME$
@@ -139,13 +169,27 @@ PATTERNS = [
     _compared(
         "tag", r"</?[A-Za-z0-9][\w:.-]*(?:\s+id=\"[^\"<>]*\")?(?=[\s/>])(?=[^<>]*>)", kept=None
     ),
+    # [b], [url=...] and their ends; but the "[b]" behind a word is a note
+    _kept(
+        "tag",
+        "empty",
+        r"(?<![\w.,;:!?\"'”’»)])\[(?:[bius]|(?:color|font|size|url)(?:=[^\s\[\]]+)?)\]",
+    ),
+    _compared("tag", r"\[/(?:[bius]|color|font|size|url)\]", "empty"),
     _compared("entity", r"&(?:[A-Za-z]\w*|#\w+);"),
-    _compared("address", r"(?<!\w)\w+://[^\s<>\"')\]]*[\w/]"),
-    _compared("address", r"\bwww\.[\w.-]+\w"),
-    _compared("address", r"(?<![\w.+-])[\w.+-]+@[\w-]+\.[\w.-]*\w"),
+    _compared("address", r"(?<!\w)\w+://(?:[^\s<>\"'()\]]|\([^\s<>\"'()]*\))*(?:[\w/]|(?<=\)))"),
+    _compared("address", rf"\bwww\.[\w.-]+\w{PATH}"),
+    _compared("address", r"(?<![\w.+-])(?:mailto:)?[\w.+-]+@[\w-]+\.[\w.-]*\w"),
     _compared("name", r"(?<![\w&/])[@#][A-Za-z_]\w*"),
-    _compared("name", r"(?<![\w.@/-])[\w-]{2,}(?:\.[a-z]{2,5})+(?!\.?\w)"),  # example.org, list.txt
-    _compared("name", r"(?<![\w.@/-])(?:[\w-]+\.)+(?:com|dev|edu|gov|info|io|net|org)(?!\w|\.\w)"),
+    _kept("name", "item", r"(?<![\w&/])[@#][A-Za-z_]\w*(?:[-/]\w+)+"),  # @tom-b, @scope/name
+    # example.org, list.txt, com.example.Name
+    _compared("name", rf"(?<![\w.@/-])[\w-]{{2,}}(?:\.{SUFFIX})+(?!\.?\w)"),
+    _compared(
+        "name", rf"(?<![\w.@/-])(?:[\w-]+\.)+(?:com|dev|edu|gov|info|io|net|org)(?!\w|\.\w){PATH}"
+    ),
+    _compared(
+        "name", r"(?<![\w.@/-])[a-z][A-Za-z\d_]+(?:\.[A-Za-z][A-Za-z\d_]+){2,}(?!\.?[A-Za-z\d_])"
+    ),
     # getName; but the two words of "dog" and "The" may have nothing but a mark between them
     _compared(
         "name", r"(?<![\w.\\])(?!kHz|kWh|mAh)[a-z]+(?:[A-Z][a-z\d]+)+(?![A-Za-z\d_])", kept=None
@@ -174,21 +218,21 @@ PATTERNS = [
         r"(?<!\w)[A-Za-z]:\\(?:[\w.-]+(?: [A-Z][\w.()-]*)*\\)*[^\s<>\"]*\w"
         r"|(?<![\w\\])\\\\[\w.$-]+(?:\\[\w.$-]*[\w$])+",
     ),
-    _compared("file", r"(?<![^\s\"'“„«»‘(])~?/\w[\w.-]*/[\w./-]*\w"),
+    _compared("file", r"(?<![^\s\"'“„«»‘(])~?/\w[\w.-]*/(?:[\w./-]*[\w/])?"),
     _compared("file", r"(?<=[\"'“„«»‘])~?/\w[\w.-]*(?![\w/])"),
     _compared("file", r"(?<![^\s\"'“„«»‘(])~/[\w./-]*\w"),
     # ../list, a/list.txt; but not and/or
     _compared(
         "file",
-        r"(?<![\w./~:-])(?:(?:\.\.?/)+\w(?:[\w./-]*\w)?|(?:[\w.-]+/)+[\w-]+\.[a-z]\w{1,4}\b)",
+        rf"(?<![\w./~:-])(?:(?:\.\.?/)+\w(?:[\w./-]*\w)?|(?:[\w.-]+/)+[\w-]+\.{SUFFIX}\b)",
     ),
     _compared("option", r"(?<![\w-])--[a-z][\w-]*(?:=[\w.]+)?"),
-    _compared("code", r"`[^`\s](?:[^`\n]*[^`\s])?`"),
-    # XR-200-B, max_size; but the underscore of "Pa_ste" and "e_xport" marks a key
+    _compared("code", r"`{1,3}[^`\s](?:[^`\n]*[^`\s])?`{1,3}"),
+    # XR-200-B, F-16, UUIDs, max_size; but the underscore of "Pa_ste" and "e_xport" marks a key
     _compared(
         "name",
-        r"(?<![\w-])(?=[A-Z\d-]*[A-Z])(?=[A-Z-]*\d)[A-Z\d]{2,}(?:-[A-Z\d]+)+"
-        r"(?!\w|-[A-Z\d]+\b)",
+        r"(?<![\w-])(?=[A-Z\d-]*[A-Z])(?=[A-Z-]*\d)[A-Z\d]+(?:-[A-Z\d]+)+"
+        r"(?!\w|-[A-Z\d]+\b)|(?<![\w-])[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}(?![\w-])",
     ),
     # AB7, v4l2, 12b; but neither 90s nor 5ms
     _compared(

@@ -51,7 +51,7 @@ from nmt.texts.terms import N_BEST, bring_terms
 from nmt.texts.warnings import LOW_CONFIDENCE, PLACED, WarningChecker
 from nmt.texts.word_weights import Range, WordWeights
 
-_LAST = re.compile(r"(?:\.{3}|[…:：])\s*$")
+_LAST = re.compile(r"(?:\.{3}|--|[…:：—–])\s*$")
 ATTEMPTS = 3  # with other stand-ins
 MARGIN = 0.2  # by which the score must be better with a name in place of a number
 

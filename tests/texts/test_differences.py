@@ -63,6 +63,8 @@ KEPT = [
     ("Sna_p to the grid", "Am Ra_ster ausrichten"),
     ("_Walk", "Ge_hen"),
     ("[LIST](list)", "[LISTE](list)"),
+    ("10–12 dogs", "zehn bis zwölf Hunde"),
+    ("%Y", "%Y年"),
     ("{n, plural, one {day} other {days}}", "{n, plural, one {Tag} other {Tage}}"),
 ]
 CHANGED = [
@@ -151,6 +153,9 @@ CHANGED = [
     ("as NT AUTHORITY\\SYSTEM", "als NT-AUTORITÄT\\SYSTEM"),
     ("in \\\\server\\list", "in \\\\Server\\Liste"),
     ("C++ and .NET", "C und NET"),
+    ("See github.com/a/b", "Siehe github.com"),
+    ("by @name@", "von @name"),
+    ("for com.example.Name", "für com.example"),
 ]
 
 

@@ -34,7 +34,9 @@ from tests.texts.fakes import kind_of
         ("{n, plural, one {# dog} other {}}s", ["item {n, plural, one {# dog} other {}}s"]),
         ("{when, date, long}", ["item {when, date, long}"]),
         ("See https://a.org/x?y=1. Go", ["item https://a.org/x?y=1"]),
-        ("XR-200-B COVID-19 T-34 max_size", ["item XR-200-B", "item COVID-19", "item max_size"]),
+        ("XR-200-B COVID-19 T-34 max_size", [
+            "item XR-200-B", "item COVID-19", "item T-34", "item max_size"
+        ]),
         ("Pa_ste, B_rightness, i_n and outpu_t", []),
         ("err_code g_io_channel", ["item err_code", "item g_io_channel"]),
         ("`git pull`, it's a dog's", ["item `git pull`"]),
@@ -46,7 +48,7 @@ from tests.texts.fakes import kind_of
         ("<input disabled> <0>x</0>", ["empty <input disabled>", "open <0>", "close </0>"]),
         ("a < b and c > d, x<y and z>w, <3", []),
         ("A dog <!-- a note --> sleeps.", ["empty  <!-- a note -->"]),
-        ("Hi 😀👍! a &amp; b.\\n", ["empty  😀👍", "empty  &amp;", "empty \\n"]),
+        ("Hi 😀👍! a &amp; b.\\n", ["empty  😀👍", "empty  &amp;", "break \\n"]),
         ("München &uuml; M&uuml;n", ["item &uuml;", "item M&uuml;n"]),
         ("5 %s, 5 %ige", ["item %s"]),
         (
@@ -94,6 +96,44 @@ from tests.texts.fakes import kind_of
         ("C:\\My Files\\a.txt logs/*.log, old-* list/**", [
             "item C:\\My Files\\a.txt", "item logs/*.log", "item old-*", "item list/**"
         ]),
+        ("github.com/a/b www.a.org/b?c=1 https://a.org/b_(c)", [
+            "item github.com/a/b", "item www.a.org/b?c=1", "item https://a.org/b_(c)"
+        ]),
+        ("(https://a.org/b) mailto:me@a.org", ["item https://a.org/b", "item mailto:me@a.org"]),
+        ("a song.mp3, main.c of /usr/lib/ in src/a.h", [
+            "item song.mp3", "item main.c", "item /usr/lib/", "item src/a.h"
+        ]),
+        ("com.example.Name @scope/dog @tom-b", [
+            "item com.example.Name", "item @scope/dog", "item @tom-b"
+        ]),
+        ("Python>=3.10, < or >= 3.10, 18+ ^1.2", [
+            "number Python>=3.10", "number >= 3.10", "number 18+", "number ^1.2"
+        ]),
+        ("1999–2000, 10:00–12:00, 5–10%, $5–$10", [
+            "number 1999–2000", "number 10:00–12:00", "number 5–10%", "number $5–$10"
+        ]),
+        ("from 2–3 to 5–10", []),
+        ("4 x 6 cm, 4×6, 3×, 0x1F, 5¢", [
+            "number 4 x 6", "number 4×6", "number 3×", "number 0x1F", "number 5¢"
+        ]),
+        ("12345678-90ab-cdef-1234-567890abcdef", ["item 12345678-90ab-cdef-1234-567890abcdef"]),
+        ("Ctrl++, Ctrl+-, AltGr+E, ⌘+S, -O2", [
+            "item Ctrl++", "item Ctrl+-", "item AltGr+E", "item ⌘+S", "item -O2"
+        ]),
+        ("@name@ ##name## %name {'@'} [[First name]]", [
+            "item @name@", "item ##name##", "item %name", "item {'@'}", "item [[First name]]"
+        ]),
+        ("$%d, %d€, [%s] and <{0}>", ["item $%d", "item %d€", "item [%s]", "item <{0}>"]),
+        ("<?= $name ?> \\u00e4 ``a b``", ["item <?= $name ?>", "item \\u00e4", "item ``a b``"]),
+        ("{% if x %}A dog{% endif %}", ["empty {% if x %}", "empty {% endif %}"]),
+        ("{{#if x}}A dog{{else}}a cat{{/if}}", [
+            "empty {{#if x}}", "empty {{else}}", "empty {{/if}}"
+        ]),
+        ("The [b]dog[/b] of dog[b] [url=a.org]is[/url]", [
+            "empty [b]", "empty [/b]", "note [b]", "empty [url=a.org]", "empty [/url]"
+        ]),
+        ("<Ctrl><Shift>S or <Alt>q", ["item <Ctrl><Shift>S", "item <Alt>q"]),
+        ("a dog†", ["note †"]),
     ],
 )  # fmt: skip
 def test_signs(text: str, expected: list[str]) -> None:
@@ -110,6 +150,14 @@ def test_signs(text: str, expected: list[str]) -> None:
         ("... and a dog", "and a dog"),
         ('"... and a dog"', 'and a dog"'),
         ("→ A dog", "A dog"),
+        ("— A dog", "A dog"),
+        ("+ A dog", "A dog"),
+        ("(1) A dog", "A dog"),
+        ("(iv) A dog", "A dog"),
+        ("[ ] A dog", "A dog"),
+        ("1.2 A dog", "A dog"),
+        ("1.2 dogs", "1.2 dogs"),
+        ("0.5 Liter", "0.5 Liter"),
         ("1. – A dog", "– A dog"),
         ('"A dog..."', '"A dog..."'),
     ],

@@ -11,9 +11,12 @@ from nmt.texts.items import WHOLE_NUMBER, signs, without_edges, without_signs
 from nmt.texts.marked import Marked
 from nmt.texts.sentences import most_sentences, split, split_sentences
 
-TEXTS = " a1_.<{&%[(\"'`\\/@#$-*:!?\n\tA>}])=+,|;é。^~"
+TEXTS = " a1_.<{&%[(\"'`\\/@#$-*:!?\n\tA>}])=+,|;é。^~†"
 UNITS = [*TEXTS, "a ", "a.", "a_", "a<", "{ ", " \n", "A1", "a-", "1,", "a/", "-a", "(1", "&a"]
-UNITS += ["<b>", "</b>", "%1$s ", "1. ", "a. A", "{%", "<!--", "{n,plural,", "{{", "&amp;", "a://"]
+UNITS += [
+    "<b>", "</b>", "%1$s ", "1. ", "a. A", "{%", "<!--", "{n,plural,", "{{", "&amp;", "a://",
+    "1x", "1–", "@a-", "a.com/", "\\n", "a | ", "<Alt>",
+]  # fmt: skip
 UNITS += ["万1", "-1 ", "<a b=c ", "NT A\\", "[[", "10:45 ", "`a` ", "A&", "*.", "__"]
 FUNCTIONS: dict[str, Callable[[str], object]] = {
     "signs": lambda text: signs(f"{text} {{"),  # which may have items

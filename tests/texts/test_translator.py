@@ -261,6 +261,16 @@ def test_what_a_model_copies_and_what_it_spoils(
             "<a>The dog</a> • <a>A tree</a> | <b>Tom</b>",
             ["The dog", "A tree", "Tom"],
         ),
+        # So are plain parts; and lines with their ends as two signs.
+        ("Dogs | A tree • {a} | {b}", "Dogs | A tree • {a} | {b}", ["Dogs", "A tree"]),
+        ("a dog | the tree", "a dog | the tree", ["a dog | the tree"]),
+        ("The dog\\n- A tree\\tTom", "The dog\\n- A tree\\tTom", ["The dog", "A tree", "Tom"]),
+        ("The dog--", "The dog--", ["The dog--"]),
+        (
+            "{% if x %}The dog{% endif %} sleeps",
+            "{% if x %}The dog{% endif %} sleeps",
+            ["The dog sleeps"],
+        ),
         ("1. The dog. 2. A tree.", "1. The dog. 2. A tree.", ["The dog.", "A tree."]),
     ],
 )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from html import unescape
+from itertools import dropwhile
 from xml.parsers.expat import ExpatError
 from xml.sax.saxutils import escape
 
@@ -16,6 +17,7 @@ from nmt.config.parts import FORMATS
 from nmt.errors import DataError, FormatError
 from nmt.extras.documents.document import Content, Segment, TextDocument, line_at, stripped
 from nmt.extras.documents.markup import Kind, Piece, Tag, elements, marked_of
+from nmt.texts.items import STANDING
 from nmt.texts.marked import Mark, Marked
 
 MEMBER = re.compile(r"word/(?:document|header|footer|footnotes|endnotes|comments)\d*\.xml")
@@ -25,16 +27,19 @@ MAX_LAYOUT = 1 << 18  # characters of the format of a run, for all its parts
 MAX_CODE = 1 << 12  # characters of a field before its address
 DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, LookupError, RuntimeError, ValueError)
 # Elements around runs, by which they become links, new, tagged and so on.
-AROUND = {f"w:{name}" for name in ("hyperlink", "ins", "moveTo", "sdt", "smartTag", "customXml")}
+AROUND = {
+    f"w:{name}"
+    for name in ("hyperlink", "ins", "moveTo", "sdt", "smartTag", "customXml", "dir", "bdo")
+}
 DROPPED = {f"w:{name}" for name in ("lastRenderedPageBreak", "pPr", "proofErr", "rPr")}
 BREAKS = ("w:br", "w:cr", "w:ptab", "w:tab")
 # The format of raised and lowered signs.
 RAISED = re.compile(r"""<w:vertAlign\b[^>]*["']su[bp]""")
 # What stands for a word, belongs to the word before it, or ends a line; others stand between words.
 KINDS: dict[str, Kind] = {
-    **dict.fromkeys(("w:fldSimple", "m:oMath", "w:object", "w:sym"), "item"),
+    **dict.fromkeys(("w:fldSimple", "m:oMath", "w:object", "w:ruby"), "item"),
     **dict.fromkeys(("w:footnoteReference", "w:endnoteReference"), "note"),
-    **dict.fromkeys(("w:br", "w:cr"), "break"),
+    **dict.fromkeys(BREAKS, "break"),
 }
 FIELD = re.compile(r"""<w:fldChar\b[^>]*fldCharType=["'](begin|end|separate)""")
 # In a format, without effect: the language, and elements that are empty without it.
@@ -118,7 +123,13 @@ def _find(text: str) -> Iterator[Segment]:
 
 def _segments(text: str, paragraph: Tag) -> Iterator[Segment]:
     """The text of a paragraph, if it has words."""
-    pieces = _pieces(text, paragraph.children)
+    # What stands before the words, such as the number of a footnote, stays.
+    pieces = [
+        *dropwhile(
+            lambda each: each.kind in STANDING and not each.written,
+            _pieces(text, paragraph.children),
+        )
+    ]
     sizes = Counter[str]()
     for each in pieces:
         sizes[each.name] += 0 if each.kind else len(_decoded(text[each.start : each.end]))

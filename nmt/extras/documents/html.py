@@ -35,6 +35,7 @@ READ_META = re.compile(r"(?:\w+:)?(?:description|title|site_name)")
 # Templates that stand for a word: those without conditions, loops and remarks.
 WORD = re.compile(
     r"\{\{[-~]?+\s*+(?![#/^!>]|(?:else|end|if|range|with|block|define)\b)|<%="
+    r"|<\?(?:=|php\s+echo\b)"
     r"|\{%-?+\s*+(?!end|el|if|for|block|with|filter|set|macro|empty|plural|load|include|extends|comment)"
 )
 PAGE_LANGUAGE = re.compile(r"<html\b[^<>]*?\slang\s*=\s*[\"']?([a-z]{2,3})\b", re.IGNORECASE)

@@ -23,14 +23,18 @@ from nmt.texts.marked import Mark, Marked
 
 FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\n(?:.*\n)*?\1[ \t]*(?:\n|\Z)")
 # What other dialects have inside a text. `border`: boxes of tasks, footnotes and what follows them,
-# kinds of notes; `empty`: attributes; `item`: numbers of footnotes, templates, mathematics, names
-# of emoji, addresses. The lengths have limits, so that no file takes long.
+# kinds of notes, definitions; `empty`: remarks, attributes; `item`: numbers of footnotes, links of
+# a wiki, templates, mathematics, names of emoji, addresses. The lengths have limits, so that no
+# file takes long.
 DIALECTS = re.compile(
     r"(?P<border>^(?:\[[ xX]\](?=\s)|\[\^[^\]\n]{1,99}\]:|\[[^\]\n]{1,99}\]:.*|\[![A-Za-z]+\].*"
+    r"|:[ \t]+(?=\S)|\*\[[^\]\n]{1,99}\]:"
     r"|(?:!!!|\?\?\?|:::|===).*|import\s.{1,500}\sfrom\s+['\"].*"
+    r"|export\s(?:const|default|function|let)\b.*"
     # Lines that have nothing but shortcodes: of Hugo, Zola, Jekyll and Handlebars.
     r"|[ \t]*(?:(?:\{\{(?:[<%#/>]|\s*\w+\()[^{}]{0,1000}\}\}|\{%[^{}]{0,1000}%\})[ \t]*){1,9}$))"
-    r"|(?P<empty>\{[:#.][^{}\n]{0,500}\})|(?P<item>\[\^[^\]\s]{1,99}\]"
+    r"|(?P<empty>\{/\*.{0,500}?\*/\}|\{[:#.][^{}\n]{0,500}\})"
+    r"|(?P<item>\[\^[^\]\s]{1,99}\]|!?\[\[[^\[\]\n]{1,200}\]\]"
     r"|\{\{.{0,500}?\}\}|\{%.{0,500}?%\}|\$\$[^$]{1,2000}\$\$|(\$\$?)(?!\s)[^$\n]{1,500}(?<!\s)\4(?!\d)"
     r"|:[a-z][a-z\d_+-]{0,99}:|https?://[^\s<>()\[\]]*[^\s<>()\[\].,;:!?'\"*_~])",
     re.MULTILINE,

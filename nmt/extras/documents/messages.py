@@ -14,12 +14,13 @@ from nmt.texts.marked import Marked
 from nmt.texts.patterns import FORMS
 
 HAS_FORMS = re.compile(rf"{FORMS}|\{{\s*[\w.$-]+\s*,\s*choice\s*,")
-# Values without text: colors, addresses, paths, names of files and keys, locales, dates such as
-# "DD.MM.YYYY", and half a surrogate pair.
+# Values without text: colors, addresses, paths, names of files, classes and keys, single letters,
+# locales, dates such as "DD.MM.YYYY", and half a surrogate pair.
 NO_TEXT = re.compile(
     r"""[#][\da-fA-F]{3,8}|rgba?\(.*|[a-z][a-z\d+.-]*:\S+|(?:[.~]{0,2}/|\.)\w\S*|[^\s\\_@]*[\\_@]\S*
     |[a-z\d]+(?:[-./:][a-z\d]+)+|[\w-]+(?:/[\w.-]+)*\.[a-z]{2,5}|[a-z]{2,3}-[A-Z]{2}
-    |[a-z]+[A-Z][A-Za-z\d]*|true|false|null|\d\S*|(?=.*(?:yy|YY|MM|dd|DD|HH|hh|mm))(?:([A-Za-z])\1*(?![A-Za-z])
+    |[a-z]+[A-Z][A-Za-z\d]*|[a-z\d]+(?:\.[A-Za-z]\w*)+|[A-Za-z]|true|false|null|\d\S*
+    |(?=.*(?:yy|YY|MM|dd|DD|HH|hh|mm))(?:([A-Za-z])\1*(?![A-Za-z])
     [^A-Za-z]*)+|.*[\ud800-\udfff].*""",
     re.VERBOSE | re.DOTALL,
 )

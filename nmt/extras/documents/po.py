@@ -71,7 +71,7 @@ def entries(text: str) -> Iterator[Entry]:
         elif comment is not None and comment.startswith(","):
             entry.flag = piece.start("comment"), ", fuzzy"
             entry.is_fuzzy |= "fuzzy" in comment
-        elif entry.place is None and (key or (comment or "").startswith("|")):
+        elif entry.place is None and (key.startswith("msg") or (comment or "").startswith("|")):
             entry.place = position
         if key:
             raw = "".join(each[1:-1] for each in re.findall(QUOTED, piece["text"]))

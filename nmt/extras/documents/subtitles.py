@@ -21,17 +21,20 @@ TAG = re.compile(r"<(/?)([A-Za-z])[^<>]*>|<[\d:.]+>|\{\\[^{}]*\}")
 UPPER = r"[^\W\d_a-zß-ÿа-яё]"  # or a letter of a script without cases
 # Stars also stress words: "*sighs* I see." begins with a sound, "*This* is it." does not.
 SOUND = rf"\[[^\[\]]*\]|\([^()]*\)|\*[^*\n]+\*(?=\s*+(?:[^\w\s]|{UPPER}|\Z))"
-# TOM: or "Tom Smith:"; but not "He said:"
-NAME = rf"(?:{UPPER}[^a-zß-ÿа-яё:\n<>{{}}]{{0,60}}|{UPPER}\w+(?: {UPPER}\w+)?)(?:{SOUND})?:(?=\s)"
+# TOM:, "Tom Smith:" or "Tom (sighs):"; but not "He said:"
+NAME = (
+    rf"(?:{UPPER}[^a-zß-ÿа-яё:\n<>{{}}]{{0,60}}|{UPPER}\w+(?: {UPPER}\w+)?)"
+    rf"(?: ?(?:{SOUND}))?:(?=\s|</)"
+)
 # Before the words of a speaker: dashes, ">>", notes of music or "#", sounds, a name.
 LEAD = re.compile(
-    r"(?:[-–—♪♫\s]|#(?=\s)|(?:>|&gt;){2,}|\{\\[^{}]*\}|<v[ .][^<>]*>|<[^<>]*>(?=[-–—♪♫>\[(]|&gt;)"
-    rf"|(?:{SOUND}):?|{NAME})*+"
+    r"(?:[-‐–—•♪♫¶\s]|#(?=\s)|(?:>|&gt;){2,}|\{\\[^{}]*\}|<v[ .][^<>]*>"
+    rf"|<[^<>]*>(?=[-‐–—•♪♫¶>\[(]|&gt;|{NAME})|(?:{SOUND}):?|{NAME})*+"
 )
 # Where another speaker begins inside a line, with the first letter after a dash; and also inside
 # one that begins with a dash.
 AFTER_END = r"(?<=[.?!…♪>)\]\"”’»][ \t])[ \t]*+"
-BEFORE = r"[-–—](?:<[^<>]{0,50}>|[ \t¿¡\"“„«'‘…♪\[(]){0,5}"
+BEFORE = r"[-‐–—](?:<[^<>]{0,50}>|[ \t¿¡\"“„«'‘…♪\[(]){0,5}"
 TURN = re.compile(rf"(?<![>;])(?=(?:>|&gt;){{2}})|{AFTER_END}(?:(?={BEFORE}([^\W\d_]))|(?={NAME}))")
 DASH = re.compile(rf"{AFTER_END}(?={BEFORE}\w)|(?<=[ \t])(?={BEFORE}([^\W\d_]))")
 # Tags, and sounds between the words of a speaker. Others in round brackets are a part of them.
@@ -61,7 +64,7 @@ def _texts(text: str, start: int, end: int) -> Iterator[Segment]:
     starts = {start}
     for line in re.finditer(r"[^\n]+", text[start:end]):
         lead = _lead(line[0]).strip()
-        has_dash = TAG.sub("", lead).startswith(("-", "–", "—"))
+        has_dash = TAG.sub("", lead).startswith(("-", "‐", "–", "—"))
         for turn in (*TURN.finditer(line[0]), *(DASH.finditer(line[0]) if has_dash else ())):
             if not (turn[1] and turn[1].islower()):
                 starts.add(start + line.start() + turn.end())
@@ -79,7 +82,7 @@ def _lead(text: str) -> str:
 def _speech(text: str, first: int, end: int) -> Iterator[Segment]:
     """What one speaker says, and the sounds before, between and behind the words."""
     start = first + len(_lead(text[first:end]))
-    end = start + len(text[start:end].rstrip("♪♫ \t\n").removesuffix(" #").rstrip())
+    end = start + len(text[start:end].rstrip("♪♫¶ \t\n").removesuffix(" #").rstrip())
     sounds = [*re.compile(SOUND).finditer(text, first, start)]
     pieces, position = list[Piece](), start
     for found in MARKUP.finditer(text, start, end):

@@ -75,6 +75,9 @@ def read(name: str, file: str | bytes) -> tuple[list[str], bytes]:
         ("x.md", "{% include a.html %}\nThe dog\n{% endraw %}", ["The dog"]),
         ("x.md", "{{ youtube(1) }}\nThe dog\n:::", ["The dog"]),
         ("x.md", "The dog\n<Tabs>\nThe tree", ["The dog", "The tree"]),
+        ("x.md", "Dog\n: A tree\n\n*[DOG]: A cat", ["Dog", "A tree", "A cat"]),
+        ("x.md", "export const x = 1\nThe dog {/* a */} is", ["The dog is"]),
+        ("x.md", "The [[big dog]] is", ["The Tom is"]),
         ("x.md", "The dog is\n{{ name }}\nhere", ["The dog is Tom here"]),
         # Dots at the start of a sentence.
         ("x.txt", "...and the dog.\n… And?\n... ... is it", ["and the dog.", "And?", "is it"]),
@@ -99,7 +102,12 @@ def test_a_break_in_xliff() -> None:
     [
         ([run("The dog"), "<w:r><w:br/></w:r>", run("The tree")], ["The dog", "The tree"]),
         (["<w:r><w:t>Dog</w:t><w:cr/><w:t>Tree</w:t></w:r>"], ["Dog", "Tree"]),
-        (["<w:r><w:t>Dog</w:t><w:tab/><w:t>Tree</w:t></w:r>"], ["Dog Tree"]),
+        (["<w:r><w:t>Dog</w:t><w:tab/><w:t>Tree</w:t></w:r>"], ["Dog", "Tree"]),
+        ([run("1."), "<w:r><w:tab/></w:r>", run("The dog")], ["1.", "The dog"]),
+        (["<w:r><w:footnoteRef/></w:r>", run(" The dog")], ["The dog"]),
+        (["<w:r><w:sym/></w:r>", run(" The dog")], ["The dog"]),
+        ([run("The "), "<w:dir>", run("dog"), "</w:dir>"], ["The dog"]),
+        ([run("The "), "<w:r><w:ruby/></w:r>", run(" is")], ["The Tom is"]),
         ([run("A dog"), run("1", RAISED), run(" is 5 m"), run("2", RAISED)], ["A dog is Tom"]),
         ([run("A dog."), '<w:r><w:footnoteReference w:id="1"/></w:r>', run(" A")], ["A dog.", "A"]),
         ([run("H"), run("2", LOWERED), run("O is 10"), run("6", RAISED)], ["Tom is Boston"]),

@@ -53,6 +53,7 @@ TEXTS: list[tuple[str, str, list[str]]] = [
     ("x.html", '<a title="Hello {{ name }}"></a>', ["Hello "]),
     ("x.html", "{{#if a}}Yes{{else}}No{{/if}}", ["Yes", "No"]),
     ("x.html", "<?php if ($a): ?>Yes<?php endif ?>", ["Yes"]),
+    ("x.html", "<p>Hello <?= $name ?>, <?php echo $b; ?></p>", ["Hello , "]),
     ("x.html", "a <b and no end", ["a <b and no end"]),
     ("x.html", '<html translate="no"><p>Text</p></html>', []),
     ("x.html", "<script>unclosed <p>Text</p>", []),
@@ -112,6 +113,7 @@ TEXTS: list[tuple[str, str, list[str]]] = [
         ],
     ),
     ("x.po", examples.CATALOG_IN_CAPITALS, []),
+    ("x.json", '{"a": "S", "b": "com.example.Name", "c": "I am"}', ["I am"]),
     # Letters by number.
     ("x.po", message(r"\101 dog"), ["A dog"]),
     ("x.po", message(r"\x41 dog"), ["A dog"]),

@@ -144,6 +144,12 @@ def test_sections_beside_text_are_text(content: str, found: str, written: str) -
         ("I *really* see *a dog*", ["I *really* see *a dog*"]),
         ("# A dog #\n# A cat #", ["A dog", "A cat"]),
         ("#1 is C#", ["#1 is C#"]),
+        ("Tom (sighs): A dog.", ["sighs", "A dog."]),
+        ("<i>TOM: A dog.</i>", ["A dog."]),
+        ("<i>TOM:</i> A dog.", ["A dog."]),
+        ("• A dog.\n• A cat.", ["A dog.", "A cat."]),
+        ("‐ A dog.\n‐ A cat.", ["A dog.", "A cat."]),
+        ("¶ A dog ¶", ["A dog"]),
     ],
 )
 def test_sounds_and_speakers(cue: str, found: list[str]) -> None:

@@ -55,6 +55,13 @@ def marked(text: str, *marks: tuple[int, str, Kind]) -> Marked:
             ],
             examples.LINKS.replace('title="Home"', 'title="Start"'),
         ),
+        # The flag belongs to the message, not to the domain before it.
+        (
+            "x.po",
+            'domain "x"\nmsgid "Dog"\nmsgstr ""\n',
+            ["Hund"],
+            'domain "x"\n#, fuzzy\nmsgid "Dog"\nmsgstr "Hund"\n',
+        ),
         # Characters are written as the file does.
         ("en.json", '{"a": "Door"}', ["Tür"], '{"a": "Tür"}'),
         ("en.json", r'{"a": "Door", "\u00e4": 1}', ["Tür"], r'{"a": "T\u00fcr", "\u00e4": 1}'),
