@@ -93,18 +93,12 @@ def _lines(text: Marked) -> list[tuple[int, int]]:
 
 
 def _with_tabs(text: Marked) -> str:
-    """A text in which tabs divide elements, where a sign such as "|" stands between two; and plain
-    texts, where no lower-case letter follows.
-    """
+    """A text in which tabs divide elements, where a sign such as "|" stands between two."""
     starts = {mark.position for mark in text.marks if mark.kind == "open" or mark.parts}
     ends = {mark.end for mark in text.marks if mark.kind == "close" or mark.parts}
 
-    bare = text.bare  # without the signs inside of items
-
     def divided(found: re.Match[str]) -> str:
-        following = text.text[found.end() : found.end() + 1]
-        goes_on = bare[slice(*found.span())].strip() in ("", "/") or following.islower()
-        is_between = not goes_on or (found.start() in ends and found.end() in starts)
+        is_between = found.start() in ends and found.end() in starts
         return re.sub(".", "\t", found[0]) if is_between else found[0]
 
     return _SEPARATOR.sub(divided, text.text)

@@ -261,8 +261,9 @@ def test_what_a_model_copies_and_what_it_spoils(
             "<a>The dog</a> • <a>A tree</a> | <b>Tom</b>",
             ["The dog", "A tree", "Tom"],
         ),
-        # So are plain parts; and lines with their ends as two signs.
-        ("Dogs | A tree • {a} | {b}", "Dogs | A tree • {a} | {b}", ["Dogs", "A tree"]),
+        # Signs between plain words divide nothing: "words divided by | (without spaces)".
+        ("Dogs | A tree", "Dogs | A tree", ["Dogs | A tree"]),
+        # Lines with their ends as two signs.
         ("a dog | the tree", "a dog | the tree", ["a dog | the tree"]),
         ("The dog\\n- A tree\\tTom", "The dog\\n- A tree\\tTom", ["The dog", "A tree", "Tom"]),
         ("The dog--", "The dog--", ["The dog--"]),
