@@ -32,7 +32,7 @@ TEXTS = [path for path in NMT if path.parent == ROOT / "nmt/texts"]
 CORE = [path for path in NMT if path not in EXTRAS and path not in TEXTS]
 RINGS = {
     "core": (CORE, 10_732),
-    "texts": (TEXTS, 1_732),
+    "texts": (TEXTS, 1_734),
     "extras": (EXTRAS, 7_396),
     "tests": ([*ROOT.glob("tests/**/*.py")], 15_339),
     "scripts": ([*ROOT.glob("scripts/**/*.py")], 2_078),

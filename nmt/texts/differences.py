@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from nmt.texts.patterns import CONVERSION, FORMS, GROUPED, MINUS, NEXT_VALUE, NUMBER, PATTERNS
+from nmt.texts.patterns import CONVERSION, FORMS, GROUPED, MINUS, NEXT_VALUE, ONE_NUMBER, PATTERNS
 
 _FORMS = re.compile(FORMS)  # the words in the inner braces are text
 _BRANCH = re.compile(r"(?<=\w)\s*\{[^{}]*\}")
@@ -16,7 +16,7 @@ _UNNUMBERED = re.compile(f"%({CONVERSION})")
 _TAG = re.compile(r"<(/?)([A-Za-z0-9][\w:.-]*)(?:\s[^<>]*?)?(/?)>")
 _ORDER = re.compile(r"%\d+\$")
 # The ends of a range with a long dash are numbers of their own, which may become words.
-_NUMBER = re.compile(rf"{MINUS}(?:{GROUPED}|{NUMBER.replace('–', '')})")
+_NUMBER = re.compile(rf"{MINUS}(?:{GROUPED}|{ONE_NUMBER})")
 _NEGATIVE = re.compile(
     r"(?:[-−–]|minus|moins|menos|meno|miinus|минус|мінус|マイナス|负|零下)\s?(\d{1,1000})",
     re.IGNORECASE,

@@ -41,7 +41,9 @@ def _compared(kind: str, pattern: str, kept: Kind | None = "item") -> ItemPatter
 
 EMOJI = "[\U0001f000-\U0001faff\u2600-\u27bf©®™]"
 MINUS = r"(?:(?<![\w.,:/'’)\]%-])[-−])?"  # of a negative number
-NUMBER = r"\d+(?:[.,:/'’٬٫–-]\d+)*"
+_IN_NUMBER = ".,:/'’٬٫-"
+ONE_NUMBER = rf"\d+(?:[{_IN_NUMBER}]\d+)*"
+NUMBER = rf"\d+(?:[–{_IN_NUMBER}]\d+)*"  # or a range: 1999–2000
 AT_NUMBER = r"(?<!\w)(?<!\d[.,:/'’–-])"  # before the first digit of one, or its sign
 CURRENCY = "$¢€£¥₹₽₩₪₫₴₺₿"
 UNIT = "(?:[kMGT]i?B|[kMG]?Hz|dB|kWh|mAh|dpi|px)"  # as good as the same in all languages
