@@ -198,8 +198,8 @@ UNREAD = {
         (
             "a document",
             "save it as .docx or .html",
-            ".doc .docm .dotx .eml .epub .fodt .idml .mobi .odp .odt .pages .pdf .ppt .pptx .rtf "
-            ".wpd .xps",
+            ".azw3 .doc .docm .dotx .eml .epub .fodt .idml .key .mif .mobi .msg .odp .odt .pages "
+            ".pdf .potx .ppsx .ppt .pptx .rtf .wpd .xps",
         ),
         (
             "a table",
