@@ -227,7 +227,7 @@ def run(options: AugmentOptions) -> dict[str, Any]:
         "original": original.manifest["content"],
         "translations": [f"{task.origin}-{task.folder.name}" for task in tasks],
         "repeat": options.counts,
-        "tag": None,  # as earlier versions, whose folders are known again
+        "tag": None,  # as in folders of earlier versions, which are still recognized
         **({"teachers": [facts["sha256"] for facts in described]} if teachers else {}),
     }
     if (existing := _existing_result(options, request)) is not None:

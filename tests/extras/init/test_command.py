@@ -212,10 +212,15 @@ def test_no_whole_words_of_a_text_without_spaces(nmt: Run, here: Path) -> None:
 def test_nothing_is_replaced(nmt: Run, here: Path) -> None:
     assert nmt("init", "x").status == 0
     Path("x/sample.tsv").write_text("mine\n")
-    text = "nmt: x/sample.yaml: exists already, nothing was changed; name another folder\n"
-    nmt.refuses(text, "init", "x")
+    nmt.refuses(
+        "nmt: x/sample.yaml: exists already, nothing was changed; name another folder\n",
+        "init",
+        "x",
+    )
     assert Path("x/sample.tsv").read_text() == "mine\n"
     nmt.refuses("nmt: x/sample.tsv: is a file; name a folder\n", "init", "x/sample.tsv")
+    # The second file of a pattern without quotes is read as the folder.
+    nmt.refuses("(a pattern after --data needs quotes)", "init", "--data", "a", "x/sample.tsv")
 
 
 @pytest.mark.parametrize(
