@@ -251,12 +251,7 @@ def refuse_unread(name: str) -> None:
 
 # Further terms of the loss, in the order in which they are added. The key of training with the
 # same name is the weight of a term.
-LOSS_TERMS = _table(
-    "loss_terms",
-    {
-        "coverage_loss": Part("nmt.training.loss:coverage_loss"),
-    },
-)
+LOSS_TERMS = _table("loss_terms", {})
 
 # The scores of a validation: `metric(outputs, references, lowercase)`, one reference for each
 # output. lower_is_better: the best checkpoint has the lowest value. title: in tables and pictures.

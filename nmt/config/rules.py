@@ -366,11 +366,6 @@ def _training_rules(config: Config) -> Iterator[Rule]:
         "training.momentum, training.optimizer",
         f"only sgd uses momentum, not {training.optimizer}",
     )
-    yield (
-        training.coverage_loss and config.model.attention.score == "none",
-        "training.coverage_loss, model.attention.score",
-        "the coverage loss needs attention, but the score is none",
-    )
 
 
 def _decoding_rules(config: Config) -> Iterator[Rule]:
@@ -380,11 +375,6 @@ def _decoding_rules(config: Config) -> Iterator[Rule]:
         low > high,
         "decoding.min_length_ratio, decoding.max_length_ratio",
         f"the minimum {low:g} is above the maximum {high:g}",
-    )
-    yield (
-        decoding.coverage_penalty and config.model.attention.score == "none",
-        "decoding.coverage_penalty, model.attention.score",
-        "the coverage penalty needs attention, but the score is none",
     )
     is_tempered = METHODS[decoding.method].trait("tempered")
     for key in ("temperature", "top_k", "top_p"):

@@ -473,11 +473,6 @@ class TrainingConfig(Section):
         description="weight of the soft targets in the training data (Kim and Rush 2016); the "
         "references have the rest",
     )
-    coverage_loss: float = Field(
-        0.0,
-        ge=0,
-        description="weight of the coverage loss, which penalizes repeated attention (See 2017)",
-    )
     teacher_forcing: TeacherForcingConfig = Field(
         TeacherForcingConfig(), description="when to feed the decoder the reference in training"
     )
@@ -545,12 +540,6 @@ class DecodingConfig(Section):
     length_penalty: float = Field(
         1.0, ge=0, le=10, description="exponent of the length that divides a score; 0: none"
     )
-    coverage_penalty: float = Field(
-        0.0,
-        ge=0,
-        description="weight of the coverage penalty for source tokens with little attention (Wu "
-        "2016)",
-    )
     min_length_ratio: float = Field(
         0.0, ge=0, description="minimum length of a translation, as a multiple of the source tokens"
     )
@@ -559,9 +548,6 @@ class DecodingConfig(Section):
         gt=0,
         le=1000,
         description="maximum length of a translation, as a multiple of the source tokens, plus 10",
-    )
-    no_repeat_ngram: int | None = Field(
-        None, ge=1, description="never repeat a sequence of this many tokens; default: no limit"
     )
     forbid_unknown: bool = Field(False, description="never produce <unk>")
     temperature: float = Field(

@@ -3,10 +3,8 @@ one), its score, and the back-pointers from which a finished one is read.
 
 N rows (hypotheses), V ids. Log-probabilities are in double precision.
 
-The score that ranks hypotheses is s = log P / T^a + cp (Wu 2016, eq. 14), with T tokens and
-a = `decoding.length_penalty`; with a = 1, a score is the mean of the tokens. Search uses the same
-functions during and after the search, with unnormalized log-probabilities: there is no second
-formula.
+The score that ranks hypotheses is log P / T^a, with T tokens, <eos> counted, and
+a = `decoding.length_penalty`; with a = 1, a score is the mean of the tokens.
 """
 
 from collections.abc import Sequence
@@ -17,9 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.config.schema import DecodingConfig
-
-# A source token without any attention costs 6.9 times the penalty instead of infinity.
-MIN_COVERAGE = 1.0e-3
 
 
 @dataclass(frozen=True)
@@ -120,9 +115,8 @@ def sampling_probabilities(
     if options.top_k is not None and options.top_k < scaled.shape[1]:
         smallest = -np.partition(-scaled, options.top_k - 1, axis=1)[:, options.top_k - 1]
         scaled = np.where(scaled < smallest[:, None], -np.inf, scaled)
-    largest = scaled.max(1, keepdims=True)
-    probabilities = np.exp(scaled - np.where(largest > -np.inf, largest, 0))
-    probabilities /= probabilities.sum(1, keepdims=True).clip(min=1)  # 0 where nothing is allowed
+    probabilities = np.exp(scaled - scaled.max(1, keepdims=True))
+    probabilities /= probabilities.sum(1, keepdims=True)
     if options.top_p < 1:
         descending = -np.sort(-probabilities, axis=1)
         # The more probable ids do not make up p.
@@ -132,61 +126,18 @@ def sampling_probabilities(
 
 
 def banned_ids(
-    ids_so_far: NDArray[np.int64],
-    too_short: NDArray[np.bool_],
-    forbidden: Sequence[int],
-    *,
-    eos: int,
-    ngram: int | None,
+    too_short: NDArray[np.bool_], forbidden: Sequence[int], *, eos: int
 ) -> NDArray[np.int64]:
-    """The ids that must not extend each of N hypotheses, some of them repeated.
+    """The ids [N, M] that must not extend each of N hypotheses, some of them repeated.
 
     Args:
-        ids_so_far: [N, t]. too_short: [N], True where <eos> is not allowed yet.
+        too_short: [N], True where <eos> is not allowed yet.
         forbidden: ids that are never allowed; at least one.
-        ngram: n, if no n-gram may occur twice.
-
-    Returns:
-        [N, M].
     """
-    columns = [np.broadcast_to(np.array(forbidden), (len(too_short), len(forbidden)))]
-    if too_short.any():
-        columns.append(np.where(too_short, eos, forbidden[0])[:, None])
-    if ngram is not None:
-        columns.append(repeating_ids(ids_so_far, ngram, filler=forbidden[0]))
-    return np.concatenate(columns, 1) if len(columns) > 1 else columns[0]
-
-
-def repeating_ids(ids_so_far: NDArray[np.int64], n: int, filler: int) -> NDArray[np.int64]:
-    """The ids [N, M] that would repeat an n-gram of `ids_so_far` [N, t], then `filler`."""
-    if ids_so_far.shape[1] < n or not len(ids_so_far):
-        return np.zeros((len(ids_so_far), 0), np.int64)
-    ngrams = np.lib.stride_tricks.sliding_window_view(ids_so_far, n, 1)  # [N, t - n + 1, n]
-    last_ids = ids_so_far[:, None, ids_so_far.shape[1] - n + 1 :]  # [N, 1, n - 1]
-    would_repeat = (ngrams[..., :-1] == last_ids).all(-1)
-    repeated = np.where(would_repeat, ngrams[..., -1], filler)
-    order = np.argsort(~would_repeat, axis=1, kind="stable")
-    return np.take_along_axis(repeated, order[:, : would_repeat.sum(1).max()], 1)
-
-
-def hypothesis_score(
-    log_prob: float,
-    length: int,
-    attention_sums: NDArray[np.float64] | None,
-    options: DecodingConfig,
-) -> float:
-    """The score of a finished hypothesis, with cp = beta * sum_j log min(sum_t alpha_tj, 1).
-
-    Args:
-        length: tokens, <eos> counted.
-        attention_sums: [S], the attention that each source token received in all steps; None
-            without a coverage penalty.
-    """
-    score: float = log_prob / length**options.length_penalty
-    if attention_sums is None:
-        return score
-    coverage = float(np.log(attention_sums.clip(MIN_COVERAGE, 1)).sum())
-    return score + options.coverage_penalty * coverage
+    never = np.broadcast_to(np.array(forbidden), (len(too_short), len(forbidden)))
+    if not too_short.any():
+        return never
+    return np.column_stack([never, np.where(too_short, eos, forbidden[0])])
 
 
 def upper_bound(
@@ -197,8 +148,7 @@ def upper_bound(
     Proof. A continuation of T <= max_length tokens has log P <= log_prob <= 0, because no
     probability is above 1. T^a is above 0 and never falls with T, as a >= 0; and dividing a number
     that is not above 0 by a larger one brings it nearer to 0. So log P / T^a <= log_prob / T^a <=
-    log_prob / max_length^a. And cp <= 0, as beta >= 0. Banned and forced tokens only remove
-    continuations.
+    log_prob / max_length^a. Banned and forced tokens only remove continuations.
     """
     return np.minimum(log_prob, 0) / max_length**options.length_penalty
 

@@ -31,7 +31,6 @@ from nmt.decoding.hypothesis import (
     Hypothesis,
     NBestLists,
     banned_ids,
-    hypothesis_score,
     sample,
     trace_back,
     upper_bound,
@@ -101,9 +100,6 @@ class _Beams:
         log_prob: [b, K], of the open hypotheses; -inf in free slots.
         n_complete: [B], the complete hypotheses of each sentence.
         last_ids: [b * K], the last token of each hypothesis.
-        ids_so_far: [b, K, t]; [b, K, 0] unless decoding.no_repeat_ngram is set.
-        attention_sums: [b, K, S], summed over the steps; [b, K, 0] unless decoding.coverage_penalty
-            is set.
         steps: t steps, for back-tracing.
         finished: the n-best lists.
     """
@@ -148,9 +144,6 @@ class _Beams:
         self.log_prob = np.zeros((n_sentences, width))
         self.n_complete = np.zeros(n_sentences, np.int64)
         self.last_ids = np.full(n_sentences * width, SOS)
-        self.ids_so_far = np.zeros((n_sentences, width, 0), np.int64)
-        n_columns = max(self.src_lengths) if options.coverage_penalty else 0
-        self.attention_sums = np.zeros((n_sentences, width, n_columns))
         self.finished = NBestLists(n_sentences, n_best)
 
     def __len__(self) -> int:
@@ -170,13 +163,7 @@ class _Beams:
         if len(rows) < is_open.size:
             vectors = vectors.select(rows)
         sentence = np.repeat(self.sentence, self.width)[rows]
-        banned = banned_ids(
-            self.ids_so_far.reshape(is_open.size, -1)[rows],
-            self.min_length[sentence] > t,
-            self.forbidden,
-            eos=EOS,
-            ngram=self.options.no_repeat_ngram,
-        )
+        banned = banned_ids(self.min_length[sentence] > t, self.forbidden, eos=EOS)
         if self.samples:
             uniform = np.stack([self.random[i][:, t] for i in self.sentence])[is_open]
             candidates = sample(model.log_probs(vectors), banned, uniform, self.options)
@@ -184,12 +171,8 @@ class _Beams:
             # The best K + M tokens include the best K that are not banned.
             best = model.best(vectors, self.size + banned.shape[1])
             candidates = without_banned(*best, banned)
-        # A hypothesis ends where everything is banned.
-        forced = np.where(candidates.log_probs.max(1) == -np.inf, EOS, -1)
         if t < self.prefix.shape[1]:
-            forced = np.where(self.prefix[sentence, t] < 0, forced, self.prefix[sentence, t])
-        if (forced >= 0).any():
-            candidates = candidates.force(forced, model.log_probs(vectors))
+            candidates = candidates.force(self.prefix[sentence, t], model.log_probs(vectors))
         return candidates.scatter_to_beam(is_open)
 
     def choose(self, candidates: Candidates, attention: NDArray[np.float32]) -> NDArray[np.int64]:
@@ -217,12 +200,6 @@ class _Beams:
         self.steps.append(BeamStep(row, ids, parents, log_probs, weights))
         self.log_prob = self.log_prob[rows, parents] + log_probs
         self.last_ids = ids.ravel()
-        if self.options.no_repeat_ngram is not None:
-            self.ids_so_far = np.concatenate(
-                [self.ids_so_far[rows, parents], ids[:, :, None]], axis=2
-            )
-        if self.options.coverage_penalty:
-            self.attention_sums = (self.attention_sums + weights)[rows, parents]
         return parents + weights.shape[1] * rows  # type: ignore[no-any-return]
 
     def finish(self) -> None:
@@ -239,12 +216,7 @@ class _Beams:
         for row, slot in np.argwhere(can_enter).tolist():
             sentence = int(self.sentence[row])
             log_prob = float(self.log_prob[row, slot])
-            sums = (
-                self.attention_sums[row, slot, : self.src_lengths[sentence]]
-                if self.options.coverage_penalty
-                else None
-            )
-            score = hypothesis_score(log_prob, t, sums, self.options)
+            score = log_prob / t**self.options.length_penalty
             self.finished.add(
                 FinishedHypothesis(
                     sentence, slot, t - 1, score, log_prob, bool(complete[row, slot])
@@ -264,6 +236,4 @@ class _Beams:
     def select(self, rows: NDArray[np.int64]) -> None:
         """Keep only the sentences in `rows`."""
         self.sentence, self.log_prob = self.sentence[rows], self.log_prob[rows]
-        self.ids_so_far = self.ids_so_far[rows]
-        self.attention_sums = self.attention_sums[rows]
         self.last_ids = self.last_ids.reshape(-1, self.width)[rows].ravel()

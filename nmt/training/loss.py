@@ -12,7 +12,7 @@ from nmt.config.parts import LOSS_TERMS
 from nmt.config.schema import TrainingConfig
 from nmt.data.batches import Batch
 from nmt.model.output import Distillation
-from nmt.model.seq2seq import Decoded, Seq2Seq
+from nmt.model.seq2seq import Seq2Seq
 
 CROSS_ENTROPY_ONLY = TrainingConfig()
 
@@ -66,16 +66,6 @@ class Loss(nn.Module):
         for weight, term in self.terms:
             objective = objective + weight * term(decoded, batch)
         return objective, nll.detach()
-
-
-def coverage_loss(decoded: Decoded, batch: Batch) -> Tensor:
-    """Attention to source words that were attended to before (See 2017, eq. 12, 13).
-
-    sum_t sum_j min(alpha_tj, C_tj), where C_t is the sum of the weights before t.
-    """
-    attention = decoded.attention  # [B, T, S]
-    coverage = attention.cumsum(1) - attention
-    return (torch.minimum(attention, coverage).sum(-1) * batch.tgt_mask).sum()
 
 
 def draw_forcing_mask(

@@ -374,16 +374,6 @@ CASES: list[tuple[Values, str]] = [
         "model.src_embedding_dropout, model.tie_embeddings: tie_embeddings all has only one "
         "embedding; give model.tgt_embedding_dropout instead",
     ),
-    (
-        {"model": {"attention": {"score": "none"}}, "training": {"coverage_loss": 1.0}},
-        "training.coverage_loss, model.attention.score: the coverage loss needs attention, but "
-        "the score is none",
-    ),
-    (
-        {"model": {"attention": {"score": "none"}}, "decoding": {"coverage_penalty": 1}},
-        "decoding.coverage_penalty, model.attention.score: the coverage penalty needs attention, "
-        "but the score is none",
-    ),
 ]
 
 

@@ -86,7 +86,7 @@ SOURCES = [[4, 5, 6, 7, 11], [4, 10], [9], [5, 5, 8, 7], [6, 5, 7, 8, 9, 4, 10]]
 PREFIXES = [[], [5], [6, 4], [], []]
 WAYS = {
     "beam": DecodingConfig(beam=3),
-    "greedy": DecodingConfig(beam=1, forbid_unknown=True, no_repeat_ngram=2),
+    "greedy": DecodingConfig(beam=1, forbid_unknown=True),
     "sampling": DecodingConfig(method="sampling", top_k=5),
 }
 

@@ -170,8 +170,8 @@ def test_a_parameter_without_a_gradient_in_all_processes_stays_as_it_is(tmp_path
 
 @pytest.mark.parametrize(
     ("size", "accumulate", "key"),
-    [(2, 2, "training.label_smoothing=0.1"), (7, 1, "training.coverage_loss=1")],
-    ids=["smoothing", "coverage"],
+    [(2, 2, "training.label_smoothing=0.1"), (7, 1, "training.clip_norm=2")],
+    ids=["smoothing", "clipping"],
 )
 def test_each_objective_is_the_same_in_two_processes(
     nmt: Run, size: int, accumulate: int, key: str, folder: Path

@@ -221,7 +221,7 @@ def test_an_update_does_not_wait_for_the_gpu(
 ) -> None:
     # It knows no such device.
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
-    keys = {"teacher_forcing": forcing, "label_smoothing": 0.1, "coverage_loss": 0.5}
+    keys = {"teacher_forcing": forcing, "label_smoothing": 0.1}
     config = make_config(
         model={"embedding_size": 32, "encoder": {"hidden_size": 32}, "dropout": 0.1, **kind},
         training=keys,

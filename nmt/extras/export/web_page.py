@@ -59,8 +59,6 @@ DECODING_KEYS = (
 )
 LACKING = {
     "method": "beam",
-    "coverage_penalty": 0.0,
-    "no_repeat_ngram": None,
     "neighbors.pairs": 0,
     "rerank.run": None,
 }

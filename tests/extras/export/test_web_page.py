@@ -92,8 +92,6 @@ def test_what_it_refuses(
     ("key", "value", "only"),
     [
         ("method", "sampling", "beam"),
-        ("no_repeat_ngram", 3, "null"),
-        ("coverage_penalty", 0.2, 0.0),
         ("neighbors.pairs", 8, 0),
         ("rerank.run", "de-en", "null"),
     ],
