@@ -162,13 +162,27 @@ def in_one_process(
 @pytest.fixture(scope="module", autouse=True)
 def quick_pictures() -> Iterator[None]:
     """Pictures of one pixel: drawing takes longer than most trainings of the tests. Commands in
-    processes of their own draw, and so does tests/report.
+    processes of their own draw, and so do the tests of pictures.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Figure, "savefig", lambda _, file, **__: file.write(PIXEL))
-        for name in ("curves", "heatmap"):
-            patch.setattr(f"nmt.report.{name}._figure", lambda *_: Figure())
+        for module in ("nmt.extras.curves.picture", "nmt.report.heatmap"):
+            patch.setattr(f"{module}._figure", lambda *_: Figure())
         yield
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """The figures that the test has saved."""
+    saved: list[Figure] = []
+    savefig = Figure.savefig
+
+    def record(self: Figure, *args: Any, **options: Any) -> None:
+        saved.append(self)
+        savefig(self, *args, **options)
+
+    monkeypatch.setattr(Figure, "savefig", record)
+    return saved
 
 
 @pytest.fixture(autouse=True)

@@ -225,7 +225,8 @@ def test_training_continues_if_pictures_cannot_be_written(
     assert done.err == (
         f"nmt: {run / 'tensorboard'}: cannot be written (File exists); the training continues "
         "without it\n"
-        f"nmt: {run / 'curves.png'}: cannot be written (Is a directory)\n"
+        f"nmt: {run / 'curves.png'}: cannot be written (Is a directory); the training continues "
+        "without it\n"
     )
     assert (run / "checkpoints" / "step-00000001").is_dir()
 

@@ -115,7 +115,7 @@ def sampling_probabilities(
     if options.top_k is not None and options.top_k < scaled.shape[1]:
         smallest = -np.partition(-scaled, options.top_k - 1, axis=1)[:, options.top_k - 1]
         scaled = np.where(scaled < smallest[:, None], -np.inf, scaled)
-    probabilities = np.exp(scaled - scaled.max(1, keepdims=True))
+    probabilities: NDArray[np.float64] = np.exp(scaled - scaled.max(1, keepdims=True))
     probabilities /= probabilities.sum(1, keepdims=True)
     if options.top_p < 1:
         descending = -np.sort(-probabilities, axis=1)

@@ -42,7 +42,7 @@ from nmt.text.tokenizers import Tokenizer, load_tokenizer
 from nmt.text.vocabulary import Vocabulary
 
 RUNS_FOLDER = Path("runs")
-CONFIG_FILE, JOURNAL_FILE, CURVES_FILE = "config.yaml", "journal.jsonl", "curves.png"
+CONFIG_FILE, JOURNAL_FILE = "config.yaml", "journal.jsonl"
 PROVENANCE_FILE, EVALUATION_FOLDER = "provenance.json", "evaluation"
 HISTORY_FILE = "history.jsonl"  # in the evaluation folder
 CONFIDENCE_FILE = "confidence.json"

@@ -1,5 +1,5 @@
-"""The record of a training: journal, validations, checkpoints and curves in its run folder; and the
-events that its listeners get.
+"""The record of a training: journal, validations and checkpoints in its run folder; and the events
+that its listeners get.
 """
 
 import time
@@ -12,13 +12,12 @@ from typing import cast
 import torch
 
 from nmt.config.parts import DeviceName
-from nmt.errors import DataError, NmtError, StopTraining
+from nmt.errors import NmtError, StopTraining
 from nmt.evaluation.scores import bleu_remarks, perplexity
 from nmt.plugins import hooks
-from nmt.report import curves
 from nmt.run.checkpoint import step_of
-from nmt.run.folder import CURVES_FILE, JOURNAL_FILE, open_checkpoints
-from nmt.run.journal import read_events, write_event
+from nmt.run.folder import JOURNAL_FILE, open_checkpoints
+from nmt.run.journal import write_event
 from nmt.run.progress import Outcome, Progress, Rank, Update
 from nmt.run.weights import save_training
 from nmt.training.calibrate import calibrate_after_training
@@ -236,7 +235,6 @@ class RunRecord(Record):
             self.journal, "validation", step, **result.figures, seconds=seconds, samples=samples
         )
         self._tell(ValidationEvent(step, seconds, result))
-        self._draw_curves()
         self._interval_start += self.seconds - start
         return result.rank(self.config.training.metric)
 
@@ -251,12 +249,8 @@ class RunRecord(Record):
         path, best = self.checkpoints.find("last"), self.checkpoints.find("best")
         assert path is not None
         self._tell(CheckpointEvent(progress.step, path, path == best))
-        if rank is None:  # without a validation, the picture lacks the last updates
-            self._draw_curves()
 
     def end(self, progress: Progress, choice: str | None) -> None:
-        if self.training.progress.finished is not None:  # before, a kill may have come
-            self._draw_curves()
         if choice is not None:
             self._tell(MessageEvent(choice))
         start, best = self.config.training.start_from, self.checkpoints.find("best")
@@ -291,18 +285,6 @@ class RunRecord(Record):
 
     def _warn(self, text: str) -> None:
         self._tell(MessageEvent(text, is_warning=True))
-
-    def _draw_curves(self) -> None:
-        """Draw the journal. The training continues without, if that is not possible."""
-        try:
-            curves.draw(
-                read_events(self.journal),
-                self.folder / CURVES_FILE,
-                title=self.folder.resolve().name,
-                metric=self.config.training.metric,
-            )
-        except (DataError, OSError) as error:
-            self._warn(str(error))
 
 
 def describe_skipped(update: Update, outcome: Outcome) -> str:

@@ -51,7 +51,6 @@ from nmt.files import explain_write_errors, new_folder
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import step_of
 from nmt.run.folder import (
-    CURVES_FILE,
     JOURNAL_FILE,
     PROVENANCE_FILE,
     RUNS_FOLDER,
@@ -435,8 +434,9 @@ def _write_run(
         (folder / "checkpoints").mkdir()
         rank = Rank(facts["dev"][MEMORY], 0.0)
         open_checkpoints(folder, config).add_average(step, partial(save_weights, model), rank)
-        for name in (JOURNAL_FILE, CURVES_FILE, PROVENANCE_FILE):
-            shutil.copyfile(work.unfinished / name, folder / name)
+        files = [work.unfinished / name for name in (JOURNAL_FILE, PROVENANCE_FILE)]
+        for path in (*files, *work.unfinished.glob("*.png")):
+            shutil.copyfile(path, folder / path.name)
         write_event(folder / JOURNAL_FILE, EVENT, step, base=str(work.base), **facts)
         precision = config.decoding.cpu_precision
         make_graphs(folder, find_checkpoint(folder), precision)

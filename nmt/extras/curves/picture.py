@@ -1,4 +1,4 @@
-"""The training curves: loss, BLEU and learning rate by step."""
+"""A picture of a training: loss, BLEU and learning rate by step."""
 
 from collections.abc import Mapping, Sequence
 from math import inf, log
@@ -6,7 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt.config.parts import METRICS
+from nmt.config.schema import Config
 from nmt.report.style import GRID, INK, check_path, save, settings
+from nmt.run.folder import JOURNAL_FILE
+from nmt.run.journal import read_events
+from nmt.training.record import CheckpointEvent, EndEvent, Event, ValidationEvent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,6 +30,36 @@ LEFT, RIGHT, TOP, BOTTOM, GAP = 1.0, 0.3, 1.15, 0.65, 0.2  # inches, around and 
 # of a figure; a journal may hold infinity, or a whole number that is larger than any float
 MAX_VALUE = 1e300
 RESOLUTION = 150.0  # dots per inch
+
+
+class Curves:
+    """A listener that draws the journal of a run after each validation, after a checkpoint without
+    one, and at the end.
+
+    Attributes:
+        step: that the picture shows; None before the first one.
+    """
+
+    def __init__(self, folder: Path, config: Config, _: int) -> None:
+        self.folder, self.metric = folder, config.training.metric
+        self.step: int | None = None
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case ValidationEvent(step=step) | CheckpointEvent(step=step):
+                pass
+            case EndEvent(progress=progress):
+                step = progress.step
+            case _:
+                return
+        if step != self.step:
+            self.step = step
+            draw(
+                read_events(self.folder / JOURNAL_FILE),
+                self.folder / "curves.png",
+                title=self.folder.resolve().name,
+                metric=self.metric,
+            )
 
 
 def draw(
