@@ -80,7 +80,6 @@ def unsupported_keys(model: ModelConfig) -> list[str]:
         "model.decoder.readout": decoder.readout != "attentional",
         "model.attention.score": attention.score != "general",
         "model.attention.kind": attention.kind != "global",
-        "model.attention.heads": attention.heads != 1,
         "model.encoder.cell": encoder.cell not in ("lstm", "gru") or encoder.cell != decoder.cell,
         "model.encoder.layers": encoder.layers != decoder.layers,
         "model.encoder.hidden_size": encoder.output_size != decoder.hidden_size,

@@ -61,14 +61,13 @@ SCORES = _table(
 )
 
 # window: attends to a window of the source. sized: needs a score with a hidden size.
-# single_head: allows only one head.
 ATTENTIONS = _table(
     "attentions",
     {
         "global": Part("nmt.model.attention:GlobalAttention"),
         "local_m": Part("nmt.model.attention:LocalMonotonic", window=True),
         "local_p": Part("nmt.model.attention:LocalPredictive", window=True),
-        "coverage": Part("nmt.model.attention:Coverage", sized=True, single_head=True),
+        "coverage": Part("nmt.model.attention:Coverage", sized=True),
     },
 )
 

@@ -289,23 +289,6 @@ def _attention_rules(model: ModelConfig) -> Iterator[Rule]:
         "model.attention.window, model.attention.kind",
         f"{kind} has no window; remove it or use {choices(having(ATTENTIONS, 'window'))}",
     )
-    yield (
-        attention.heads > 1 and score == "none",
-        "model.attention.heads, model.attention.score",
-        "heads need attention, but the score is none",
-    )
-    yield (
-        attention.heads > 1 and ATTENTIONS[kind].trait("single_head"),
-        "model.attention.heads, model.attention.kind",
-        f"{kind} allows only one head",
-    )
-    sizes = {"encoder": model.encoder.output_size, "decoder": model.decoder.hidden_size}
-    for name, size in sizes.items():
-        yield (
-            size % attention.heads,
-            f"model.attention.heads, model.{name}.hidden_size",
-            f"{attention.heads} heads cannot divide {size} units evenly",
-        )
 
 
 def _vocabulary_rules(config: Config) -> Iterator[Rule]:

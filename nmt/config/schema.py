@@ -290,11 +290,6 @@ class AttentionConfig(Section):
         ge=1,
         description="local_m, local_p: positions on each side of the window's center; default: 10",
     )
-    heads: int = Field(
-        1,
-        ge=1,
-        description="number of attention heads; each has its own projection of queries and values",
-    )
 
 
 class DecoderConfig(Section):

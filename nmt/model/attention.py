@@ -141,9 +141,8 @@ class Memory(NamedTuple):
     """The encoded source as the decoder uses it: made once per sentence, read at each step.
 
     Attributes:
-        values: [B, S, H_e], the encoder states h_j; with several heads [B, N, S, H_e / N].
-        keys: [B, S, K], the part of the attention score that depends on h_j alone; with several
-            heads [B, N, S, K].
+        values: [B, S, H_e], the encoder states h_j.
+        keys: [B, S, K], the part of the attention score that depends on h_j alone.
         mask: [B, S], True on real tokens.
         summary: of each sentence.
         translations: of its words, with a lexical bias only.
@@ -324,46 +323,6 @@ class Coverage(GlobalAttention):
         return AttentionState(state.position + weights.shape[1], state.coverage + weights.sum(1))
 
 
-class MultiHead(Attention):
-    """N attentions side by side (Vaswani 2017, 3.2.2), of any score and any kind but coverage.
-
-    Each head has its own projections W_i^Q q and W_i^V h_j of 1 / N of the size. All heads share
-    the weights of the score between these projections. The context is the contexts of all heads,
-    concatenated; the readout does the work of W^O. The attention weights are the mean over the
-    heads.
-
-    Args:
-        head: the attention of one head.
-    """
-
-    def __init__(self, head: GlobalAttention, query_size: int, value_size: int, heads: int) -> None:
-        super().__init__()
-        self.head, self.heads = head, heads
-        self.query = nn.Linear(query_size, query_size, bias=False)
-        self.value = nn.Linear(value_size, value_size, bias=False)
-
-    def build_memory(self, values: Tensor, mask: Tensor, summary: Summary) -> Memory:
-        return self.head.build_memory(self._split(self.value(values)), mask, summary)
-
-    def forward(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
-        # The N heads of a sentence pass through `head` as N sentences.
-        heads = Memory(
-            memory.values.flatten(0, 1),
-            memory.keys.flatten(0, 1),
-            memory.mask.repeat_interleave(self.heads, 0),
-            memory.summary,
-        )
-        attended: Attended = self.head(self._split(self.query(query)).flatten(0, 1), heads, state)
-        context = attended.context.unflatten(0, (-1, self.heads)).transpose(1, 2).flatten(2)
-        weights = attended.weights.unflatten(0, (-1, self.heads)).mean(1)
-        return Attended(context, weights, attended.state)  # the context is [B, T, H_e]
-
-    def _split(self, inputs: Tensor) -> Tensor:
-        """[B, T, N * d] -> [B, N, T, d]."""
-        parts = inputs.unflatten(-1, (self.heads, -1))
-        return parts.transpose(1, 2).contiguous()  # type: ignore[no-any-return]
-
-
 class NoAttention(Attention):
     """No attention: the context is always the encoder's last state (Cho 2014), all weights 0."""
 
@@ -393,11 +352,6 @@ def build_attention(config: AttentionConfig, query_size: int, value_size: int) -
     score_class = SCORES[config.score].load()
     if SCORES[config.score].trait("absent"):
         return score_class()  # type: ignore[no-any-return]
-    head_query, head_value = query_size // config.heads, value_size // config.heads
-    score = score_class(head_query, head_value, config.size or head_query, config.scaled)
-    attention: GlobalAttention = ATTENTIONS[config.kind].load()(
-        score, config.window or DEFAULT_WINDOW
-    )
-    if config.heads == 1:
-        return attention
-    return MultiHead(attention, query_size, value_size, config.heads)
+    score = score_class(query_size, value_size, config.size or query_size, config.scaled)
+    attention: Attention = ATTENTIONS[config.kind].load()(score, config.window or DEFAULT_WINDOW)
+    return attention

@@ -57,7 +57,7 @@ def build_model(folder: Path, config: Config) -> Seq2Seq:
         model.attention.size or 0,
     )
     n_rows = len(src) + len(tgt) + model.lexical_words
-    n_layers = encoder.layers + decoder.layers + model.attention.heads
+    n_layers = encoder.layers + decoder.layers + 1
     n_bytes = 4 * (n_rows * (width + model.lexical_bias) + 20 * n_layers * width**2)
     if sizes and n_bytes > MAX_MODEL_FACTOR * max(*sizes, MIN_MODEL_BYTES):
         raise CheckpointError(

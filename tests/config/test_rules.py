@@ -268,22 +268,6 @@ MODEL = [
         "unigram, or set model.lexical_words to 0",
     ),
     (
-        {"attention": {"score": "none", "heads": 2}},
-        "model.attention.heads, model.attention.score: heads need attention, but the score is none",
-    ),
-    (
-        {"attention": {"kind": "coverage", "score": "additive", "heads": 2}},
-        "model.attention.heads, model.attention.kind: coverage allows only one head",
-    ),
-    (
-        {"attention": {"heads": 3}, "encoder": {"hidden_size": 384}},
-        "model.attention.heads, model.decoder.hidden_size: 3 heads cannot divide 256 units evenly",
-    ),
-    (
-        {"attention": {"heads": 3}, "decoder": {"hidden_size": 384}},
-        "model.attention.heads, model.encoder.hidden_size: 3 heads cannot divide 512 units evenly",
-    ),
-    (
         {"decoder": {"readout": "concat", "readout_size": 8}},
         "model.decoder.readout_size, model.decoder.readout: the other sizes determine the size of "
         "concat; remove readout_size",

@@ -241,8 +241,7 @@ SIZES: dict[str, Any] = {
 SYSTEMS: dict[str, dict[str, Any]] = {
     "global": {},
     "local_m": {"attention": {"kind": "local_m", "window": 1}},
-    "local_p, heads": {"attention": {"kind": "local_p", "heads": 2}},
-    "local_m, heads": {"attention": {"kind": "local_m", "heads": 2, "window": 1}},
+    "local_p": {"attention": {"kind": "local_p"}},
     "coverage": {"attention": {"kind": "coverage", "score": "additive"}},
     "none": {"attention": {"score": "none"}},
     "input feeding": {"decoder": {"hidden_size": 16, "input_feeding": True}},
@@ -303,7 +302,7 @@ WAYS: dict[str, dict[str, Any]] = {
     ("system", "way"),
     [
         *product([*SYSTEMS, "ensemble"], ["beam"]),
-        *product(["local_m, heads", "coverage"], ["penalty", "constrained", "sampling"]),
+        *product(["local_m", "coverage"], ["penalty", "constrained", "sampling"]),
     ],
 )
 def test_the_batch_and_the_order_do_not_matter(system: str, way: str) -> None:

@@ -14,7 +14,6 @@ from nmt.model.attention import (
     AttentionScore,
     GlobalAttention,
     Memory,
-    MultiHead,
     build_attention,
 )
 from nmt.model.encoder import Summary
@@ -23,27 +22,21 @@ from tests.model import equations
 
 B, T, S, H, A, D = 3, 4, 6, 6, 7, 2
 LENGTHS = [6, 3, 1]
-KEYS = ("kind", "score", "heads")
 SCORE_NAMES = [name for name, score in SCORES.items() if not score.trait("absent")]
 
 
-def is_possible(kind: str, score: str, heads: int) -> bool:
+def is_possible(kind: str, score: str) -> bool:
     sizes = {"encoder": {"hidden_size": H, "bidirectional": False}, "decoder": {"hidden_size": H}}
-    attention = {"kind": kind, "score": score, "heads": heads}
     values = {
         "name": "x",
         "data": {"source": {"path": "x"}},
-        "model": {**sizes, "attention": attention},
+        "model": {**sizes, "attention": {"kind": kind, "score": score}},
     }
     return not check_rules(Config.model_validate(values))
 
 
 CASES = [
-    case
-    for kind in ATTENTIONS
-    for score in SCORE_NAMES
-    for heads in (1, 2)
-    if is_possible(*(case := (kind, score, heads)))
+    case for kind in ATTENTIONS for score in SCORE_NAMES if is_possible(*(case := (kind, score)))
 ]
 
 
@@ -81,13 +74,13 @@ def test_scaled_divides_by_the_root_of_the_decoder_size(name: str) -> None:
     torch.testing.assert_close(scaled(query, keys) * H**0.5, plain(query, keys))
 
 
-def make(kind: str, score: str, heads: int = 1) -> tuple[Attention, torch.Tensor, torch.Tensor]:
+def make(kind: str, score: str) -> tuple[Attention, torch.Tensor, torch.Tensor]:
     """The attention, queries [B, T, H] and encoder states [B, S, H]."""
     torch.manual_seed(1)
     size = A if score in ("concat", "additive", "concat_shared") else None
     window = D if kind in ("local_m", "local_p") else None
     config = AttentionConfig.model_validate(
-        {"kind": kind, "score": score, "heads": heads, "size": size, "window": window}
+        {"kind": kind, "score": score, "size": size, "window": window}
     )
     attention = build_attention(config, H, H).double()
     for parameter in (
@@ -156,25 +149,17 @@ def expected_weights(
     return np.array(rows)
 
 
-@pytest.mark.parametrize(KEYS, CASES)
-def test_context_and_weights_follow_the_equations(kind: str, score: str, heads: int) -> None:
-    """Each of several heads attends in its own projection; padding has weight exactly zero."""
-    attention, query, values = make(kind, score, heads)
-    head = attention.head if isinstance(attention, MultiHead) else attention
-    assert isinstance(head, GlobalAttention)
+@pytest.mark.parametrize(("kind", "score"), CASES)
+def test_context_and_weights_follow_the_equations(kind: str, score: str) -> None:
+    """Padding has weight exactly zero."""
+    attention, query, values = make(kind, score)
+    assert isinstance(attention, GlobalAttention)
     context, weights = attend(attention, query, read(attention, values))
-    w = {key: value.detach().numpy() for key, value in attention.named_parameters()}
     for b, length in enumerate(LENGTHS):
-        contexts, alphas = [], []
-        for n in range(heads):
-            part = slice(n * H // heads, (n + 1) * H // heads)
-            q, h = query[b].numpy(), values[b, :length].numpy()
-            if heads > 1:
-                q, h = q @ w["query.weight"][part].T, h @ w["value.weight"][part].T
-            alphas.append(expected_weights(head, kind, q, h))
-            contexts.append(alphas[-1] @ h)
-        np.testing.assert_allclose(weights[b, :, :length].detach(), np.mean(alphas, 0), atol=1e-10)
-        np.testing.assert_allclose(context[b].detach(), np.concatenate(contexts, -1), atol=1e-10)
+        h = values[b, :length].numpy()
+        alpha = expected_weights(attention, kind, query[b].numpy(), h)
+        np.testing.assert_allclose(weights[b, :, :length].detach(), alpha, atol=1e-10)
+        np.testing.assert_allclose(context[b].detach(), alpha @ h, atol=1e-10)
         assert not weights[b, :, length:].any()
 
 

@@ -44,8 +44,8 @@ SYSTEMS: dict[str, dict[str, Any]] = {
         "bridge": "copy",
     },
     "local_m": {"attention": {"kind": "local_m", "window": 1}},
-    "local_p, heads": {"attention": {"kind": "local_p", "heads": 2, "scaled": True}},
-    "heads, additive": {"attention": {"heads": 4, "score": "additive"}},
+    "local_p": {"attention": {"kind": "local_p", "scaled": True}},
+    "additive": {"attention": {"score": "additive"}},
     "coverage": {"attention": {"kind": "coverage", "score": "concat"}},
     "linear": {"attention": {"score": "linear"}, "tie_embeddings": "target"},
     "no attention": {"attention": {"score": "none"}, "bridge": "zero"},
@@ -65,14 +65,14 @@ SYSTEMS: dict[str, dict[str, Any]] = {
         "tie_embeddings": "target",
     },
     "gnmt": {"decoder": {"kind": "gnmt", "layers": 3, "readout": "deep", **NORMALIZED}},
-    "gnmt, local_m, heads": {
+    "gnmt, local_m": {
         "decoder": {"kind": "gnmt", "layers": 2, "cell": "elman"},
-        "attention": {"kind": "local_m", "heads": 2, "window": 1},
+        "attention": {"kind": "local_m", "window": 1},
         "bridge": "zero",
     },
-    "local_m, heads, gru": {
+    "local_m, gru": {
         "decoder": {"cell": "gru"},
-        "attention": {"kind": "local_m", "heads": 2, "score": "additive"},
+        "attention": {"kind": "local_m", "score": "additive"},
     },
     "lexical bias": {"lexical_bias": SIZE},
     "lexical bias, words, coverage": {

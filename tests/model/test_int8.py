@@ -128,7 +128,7 @@ SYSTEMS: dict[str, dict[str, Any]] = {
         "attention": {"kind": "coverage", "score": "additive"},
     },
     "conditional": {"decoder": {"kind": "conditional", "readout": "deep", "cell": "gru"}},
-    "gnmt": {"decoder": {"kind": "gnmt", "layers": 2}, "attention": {"heads": 2}},
+    "gnmt": {"decoder": {"kind": "gnmt", "layers": 2}},
 }
 
 

@@ -191,7 +191,7 @@ def test_training_minimizes_the_negative_log_likelihood(smoothing: float) -> Non
 
 @pytest.mark.parametrize(
     "sections",
-    [{}, {"attention": {"heads": 2}}, {"decoder": {"hidden_size": 12, "input_feeding": True}}],
+    [{}, {"decoder": {"hidden_size": 12, "input_feeding": True}}],
 )
 def test_search_and_forced_decoding_have_the_probabilities_of_training(
     sections: dict[str, Any],

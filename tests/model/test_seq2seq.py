@@ -94,13 +94,12 @@ KINDS: dict[str, dict[str, Any]] = {
         "attention": {"kind": "coverage", "score": "additive"},
         "decoder": {"kind": "gnmt", "readout": "state", "hidden_size": 7, "layers": 2},
     },
-    "gnmt heads": {
-        "attention": {"kind": "local_m", "window": 1, "heads": 2},
+    "gnmt local_m": {
+        "attention": {"kind": "local_m", "window": 1},
         "decoder": {"kind": "gnmt", "hidden_size": 6, "layers": 2},
     },
-    "luong heads": {"attention": {"heads": 2}, "decoder": {"hidden_size": 6}},
-    "bahdanau heads": {
-        "attention": {"kind": "local_p", "heads": 2, "score": "additive"},
+    "bahdanau local_p": {
+        "attention": {"kind": "local_p", "score": "additive"},
         "decoder": {"kind": "bahdanau", "readout": "state", "hidden_size": 6},
     },
 }

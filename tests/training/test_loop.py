@@ -115,7 +115,6 @@ LEARNERS: dict[str, dict[str, dict[str, Any]]] = {
     **{name: {"attention": {"score": name}} for name in SCORES if name not in ("linear", "none")},
     **{name: {"attention": {"kind": name}} for name in ATTENTIONS if name.startswith("local")},
     "coverage": {"attention": {"kind": "coverage", "score": "additive"}},
-    "heads": {"attention": {"heads": 2}},
     "input feeding": {"decoder": {"input_feeding": True}},
     "bahdanau": {
         "decoder": {"kind": "bahdanau", "readout": "state"},

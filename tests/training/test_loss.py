@@ -52,7 +52,7 @@ def test_soft_targets_share_the_objective_with_the_words() -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [{}, {"attention": {"kind": "local_p"}}, {"attention": {"score": "dot", "heads": 2}}],
+    [{}, {"attention": {"kind": "local_p"}}, {"attention": {"score": "dot"}}],
     ids=str,
 )
 def test_padding_changes_neither_loss_nor_gradient(kind: dict[str, Any]) -> None:

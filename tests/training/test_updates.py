@@ -202,7 +202,7 @@ KINDS = [
     *(LUONG, FEEDING, BAHDANAU),
     {**LUONG, "attention": {"kind": "coverage", "score": "additive"}},
     {**LUONG, "attention": {"kind": "local_p"}},
-    {**LUONG, "attention": {"score": "dot", "heads": 2}},
+    {**LUONG, "attention": {"score": "dot"}},
 ]
 
 
