@@ -169,11 +169,6 @@ FORMATS = _table(
         "tatoeba": Part(
             "nmt.data.formats:open_table", text="tatoeba (id, text, id, text)", english_first=(2, 4)
         ),
-        "links": Part(
-            "nmt.data.formats:open_links",
-            text="links (ids, sentences, sentences)",
-            needs_columns=True,
-        ),
         "tsv": Part("nmt.data.formats:open_table", text="tsv", needs_columns=True),
         "csv": Part(
             "nmt.data.formats:open_table",

@@ -7,7 +7,7 @@ nmt/config/parts.py, or in an extra.
 import csv
 import zipfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from glob import glob, has_magic
@@ -151,42 +151,6 @@ class LinesSource(PairSource):
             yield cast(RawRow, pair)
 
 
-@dataclass(frozen=True)
-class LinksSource(PairSource):
-    """Ids of sentences that translate each other, and the sentences (id, language, text), as
-    tatoeba.org exports them. path: of the ids.
-
-    Attributes:
-        sentences: the files of the sentences of each column of ids. columns: of source and target.
-    """
-
-    sentences: tuple[Path, Path]
-    columns: tuple[int, int]
-
-    expected = "the ids of two sentences"
-
-    @property
-    def name(self) -> str:
-        return f"{self.path} with {self.sentences[0]} and {self.sentences[1]}"
-
-    def rows(self, advance: Callable[[int], object] = ignore_progress) -> Iterator[RawRow]:
-        links = [(*line.split(b"\t"), b"") for line in read_raw_lines(self.path, advance=advance)]
-        texts = [
-            _texts_by_id(path, {ids[column] for ids in links}, advance)
-            for column, path in enumerate(self.sentences)
-        ]
-        for ids in links:
-            src, tgt = (texts[column].get(ids[column], b"") for column in self.columns)
-            yield src, tgt
-
-
-def _texts_by_id(
-    path: Path, wanted: Set[bytes], advance: Callable[[int], object]
-) -> dict[bytes, bytes]:
-    rows = (line.split(b"\t", 2) for line in read_raw_lines(path, advance=advance))
-    return {row[0]: row[-1] for row in rows if row[0] in wanted}
-
-
 def find_files(path: Path | Sequence[Path]) -> list[Path]:
     """The files of a path, of a pattern such as `parts/*.gz` (in order), or of a list of both.
 
@@ -261,19 +225,6 @@ def open_lines(config: SourceConfig, files: Files, languages: Languages) -> list
         counts = f"{len(src)} files for {languages[0]}, but {len(tgt)} for {languages[1]}"
         raise DataError(f"{src[0].parent}: {counts}; name as many for both")
     return [LinesSource(*pair, languages, config.member) for pair in zip(src, tgt, strict=True)]
-
-
-def open_links(config: SourceConfig, files: Files, languages: Languages) -> list[PairSource]:
-    """Pairs of ids, and the sentences with these ids, from three files."""
-    links, *sentences = files[""]
-    columns = config.columns or {}
-    if len(sentences) != 2 or {columns[language] for language in languages} != {1, 2}:
-        raise DataError(
-            f"{links}: format links needs three files: the ids of column 1 and 2, the sentences of "
-            "column 1, and those of column 2"
-        )
-    src, tgt = (int(columns[language]) - 1 for language in languages)
-    return [LinksSource(links, (sentences[0], sentences[1]), (src, tgt))]
 
 
 def open_table(config: SourceConfig, files: Files, languages: Languages) -> list[PairSource]:

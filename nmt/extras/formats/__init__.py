@@ -1,5 +1,5 @@
-"""Further formats of sentence pairs: JSON lines, Parquet, TMX, PO, XLIFF and prepared folders; and
-files packed with zstandard.
+"""Further formats of sentence pairs: the exports of tatoeba.org, JSON lines, Parquet, TMX, PO,
+XLIFF and prepared folders; and files packed with zstandard.
 """
 
 from nmt.plugins import Extra, Part
@@ -10,6 +10,11 @@ PROLOG = r"\s*(?:<[?!][^>]*>\s*)*"  # of XML
 EXTRA = Extra(
     rows={
         "formats": {
+            "links": Part(
+                "nmt.extras.formats.links:open_links",
+                text="links (ids, sentences, sentences)",
+                needs_columns=True,
+            ),
             "jsonl": Part(
                 f"{READERS}:open_jsonl",
                 text="jsonl",
