@@ -124,7 +124,7 @@ data:                        # sentence pairs and languages
     path: 'x # y.zip'        # file to read, plain or .gz, .bz2, .xz, .zst, .zip; or a pattern (parts/*.gz), or a list of both; prepared: the folder
     columns: {en: 1, de: 2}  # column of each language: a number (from 1), a name in the header row, or a name in the records
   dev:                       # a separate dev set, used unchanged (needs `test` too)
-    format: lines            # manythings (English first), tatoeba (id, text, id, text), links (ids, sentences, sentences), tsv, csv, lines (two files), jsonl, parquet, tmx, po, xliff or prepared (a folder)
+    format: lines            # manythings (English first), tatoeba (id, text, id, text), tsv, csv, lines (two files), links (ids, sentences, sentences), jsonl, parquet, tmx, po, xliff or prepared (a folder)
     files:                   # lines: the file of each language, or the files (a pattern, or a list)
       en: a  # no key of the configuration
       de: b
