@@ -83,8 +83,13 @@ def test_dump_round_trips(
         }
     )
     assert config_from_dict(config.to_dict()) == config
-    copy = load_config(write(tmp_path_factory.getbasetemp(), dump(config)))
+    text = dump(config)
+    copy = load_config(write(tmp_path_factory.getbasetemp(), text))
     assert copy == config
+    fast = parse(text, "x")
+    with pytest.MonkeyPatch.context() as patch:  # an installation without libyaml
+        patch.setattr(yaml, "__with_libyaml__", False)
+        assert parse(text, "x") == fast
     assert copy.data.source == SourceConfig(path=Path(path), columns=columns)
 
 
