@@ -14,7 +14,7 @@ from nmt.commands import prepare, train
 from nmt.data.corpus import read_sentences
 from nmt.data.manifest import load_manifest
 from nmt.errors import NmtError
-from nmt.extras.adapt import adaptation
+from nmt.extras.adapt import adaptation, choice
 from nmt.extras.adapt.choice import (
     SHORTER,
     Change,
@@ -30,18 +30,20 @@ from nmt.extras.init import proposal
 from nmt.run.folder import JOURNAL_FILE, find_checkpoint, load_run_config, lock_run
 from nmt.run.journal import read_events
 from nmt.run.weights import load_model
-from nmt.training import loop
+from nmt.training import dry_run, loop
 from tests import toy
 from tests.conftest import Run
 
 
 @pytest.fixture
 def work(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, with a run and a memory; few updates."""
+    """The current folder, with a run and a memory; few updates, and few samples."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(proposal, "MIN_STEPS", 40)
+    monkeypatch.setattr(proposal, "MIN_STEPS", 20)
     monkeypatch.setattr(adaptation, "ADAPTED", [(10, 0.9, 1), (10**9, 0.8, 1)])
     monkeypatch.setattr(prepare, "worker_count", lambda _: 1)  # processes take time to start
+    monkeypatch.setattr(dry_run, "N_TIMED_BATCHES", 2)
+    monkeypatch.setattr(choice, "N_RESAMPLES", 50)
     toy.write_table(tmp_path / "memory.tsv", toy.MEMORY)
     shutil.copytree(folder / "run", tmp_path / "run")
     return tmp_path
