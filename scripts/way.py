@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import redirect_stdout, suppress
+from importlib import import_module
 from inspect import CO_GENERATOR, CO_OPTIMIZED
 from itertools import groupby
 from pathlib import Path
@@ -81,6 +82,7 @@ def main() -> None:
             subprocess.run(words, cwd=folder, env=environment, check=True)
         os.chdir(folder)
         sys.path.insert(0, str(ROOT))
+        import_module("onnxruntime" if first[1:] else "torch")  # following that takes long
         sys.argv = ["nmt", *shlex.split(last)]
         sys.setprofile(follow)
         with suppress(SystemExit), redirect_stdout(io.TextIOWrapper(io.BytesIO())):
