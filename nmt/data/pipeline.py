@@ -13,6 +13,7 @@ from tqdm import tqdm
 from nmt.config.parts import TOKENIZERS
 from nmt.config.schema import CleaningConfig, Config, SourceConfig
 from nmt.data import checks, encoding, splitting
+from nmt.data.cleaning import no_translation
 from nmt.data.corpus import SPLITS
 from nmt.data.encoding import TokenizedSide, TokenizerPlan, TokenTable
 from nmt.data.formats import Files, open_source
@@ -32,7 +33,6 @@ from nmt.data.reading import (
 )
 from nmt.data.splitting import Mask
 from nmt.data.suspicion.report import find_suspicious
-from nmt.data.suspicion.rules import no_translation
 from nmt.data.workers import Workers
 from nmt.errors import DataError
 from nmt.lines import archive_of, write_lines

@@ -19,6 +19,15 @@ import numpy.typing as npt
 
 from nmt.config.schema import CleaningConfig, DataConfig
 from nmt.data import checks
+from nmt.data.cleaning import (
+    EMPTY_SOURCE,
+    EMPTY_TARGET,
+    LENGTH_RATIO,
+    MISSING_VALUE,
+    NO_LETTERS,
+    TOO_LONG,
+    drop_reason,
+)
 from nmt.data.formats import (
     BAD_QUOTATION,
     BAD_RECORD,
@@ -39,15 +48,7 @@ from nmt.data.splitting import (
     sample_pairs,
     sentence_key,
 )
-from nmt.data.suspicion.rules import (
-    EMPTY_SOURCE,
-    EMPTY_TARGET,
-    MISSING_VALUE,
-    NO_LETTERS,
-    REASONS,
-    no_translation,
-    reason_of,
-)
+from nmt.data.suspicion.rules import REASONS, reason_of
 from nmt.data.workers import Workers, chunked
 from nmt.errors import DataError, NmtWarning
 from nmt.lines import CONVERT
@@ -58,8 +59,6 @@ CHUNK_ROWS = 4096  # rows per task of a worker
 MAX_LISTED = 10  # line numbers, for each reason
 
 # Why pairs are dropped, in the order of the report. The last four need all pairs.
-TOO_LONG = "too long"
-LENGTH_RATIO = "length ratio"
 HELD_OUT = "in dev or test of another"
 SUSPICIOUS = "suspicious"
 DUPLICATE = "exact duplicate"
@@ -70,23 +69,8 @@ DROP_REASONS = (
     *(HELD_OUT, SUSPICIOUS, DUPLICATE, BEYOND_MAX_PAIRS),
 )
 
-# Added to both lengths, so that short pairs may differ more.
-RATIO_SLACK = 10
-
 Pair = tuple[str, str]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-
-
-def drop_reason(src: str, tgt: str, config: CleaningConfig) -> str | None:
-    """Why to drop a pair of normalized sentences, or None to keep it. Lengths are in characters."""
-    if reason := no_translation(src, tgt):
-        return reason
-    longer, shorter = max(len(src), len(tgt)), min(len(src), len(tgt))
-    if longer > config.max_characters:
-        return TOO_LONG
-    if (longer + RATIO_SLACK) / (shorter + RATIO_SLACK) > config.max_length_ratio:
-        return LENGTH_RATIO
-    return None
 
 
 @dataclass
