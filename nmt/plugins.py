@@ -26,15 +26,15 @@ class Part:
 
     Args:
         place: "module:object"; "" for a row that is nothing but its traits.
-        traits: what rules and messages must know of it without importing it.
+        traits: what rules and messages must know of it without importing it, and further places.
     """
 
     def __init__(self, place: str = "", **traits: Any) -> None:
         self.place, self.traits = place, traits
 
-    def load(self) -> Any:
-        """The class or function."""
-        return import_object(self.place)
+    def load(self, trait: str = "") -> Any:
+        """The class or function; with the name of a trait, the one whose place this has."""
+        return import_object(self.traits[trait] if trait else self.place)
 
     def trait(self, name: str) -> Any:
         """Its value; None if the part does not have it."""
