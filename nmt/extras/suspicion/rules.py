@@ -44,6 +44,11 @@ def reason_of(src: str, tgt: str) -> Reason | None:
     return "partial" if _is_nothing(src, tgt) or _is_nothing(tgt, src) else None
 
 
+def number_of_reason(src: str, tgt: str) -> int:
+    """The place of the reason in `REASONS`, from 1 on; 0 if there is none."""
+    return (None, *REASONS).index(reason_of(src, tgt))
+
+
 def _is_nothing(text: str, other: str) -> bool:
     """Whether `text` only stands in the place of `other`. "1" may be "one", and "N/A" two words."""
     if len(text) > 12 or not any(map(str.isalpha, other)):
