@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +27,15 @@ class Part:
 
     Args:
         place: "module:object"; "" for a row that is nothing but its traits.
-        traits: what rules and messages must know of it without importing it.
+        traits: what rules and messages must know of it without importing it, and further places.
     """
 
     def __init__(self, place: str = "", **traits: Any) -> None:
         self.place, self.traits = place, traits
 
-    def load(self) -> Any:
-        """The class or function."""
-        return import_object(self.place)
+    def load(self, trait: str = "") -> Any:
+        """The class or function; with the name of a trait, the one whose place this has."""
+        return import_object(self.traits[trait] if trait else self.place)
 
     def trait(self, name: str) -> Any:
         """Its value; None if the part does not have it."""
@@ -62,7 +63,8 @@ class Extra:
     Attributes:
         commands: by name; "runs show" is the command `show` of the group `runs`, which has a row
             of its own.
-        keys: by section of the configuration, the place of a `Section` with further keys for it.
+        keys: by section of the configuration, such as "data.cleaning", the place of a `Section`
+            with further keys for it.
         rows: by table of nmt/config/parts.py, further rows.
         rules: `rules(config)` yields a `Problem` for each rule between keys that is broken.
         wrap: `wrap(members, run, config)` returns the models that take the place of the members.
@@ -153,7 +155,7 @@ def is_used(extra: Extra, config: Any) -> bool:
     if not extra.keys or config.decoding.method in extra.rows.get("methods", {}):
         return True
     return any(
-        getattr(getattr(config, section), key) != default
+        attrgetter(f"{section}.{key}")(config) != default
         for section, place in extra.keys.items()
         for key, default in import_object(place)()
     )

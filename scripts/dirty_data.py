@@ -17,9 +17,9 @@ from pathlib import Path
 
 from nmt.commands import prepare
 from nmt.config.load import config_from_dict
+from nmt.data.cleaning import drop_reason
 from nmt.data.manifest import SUSPICIOUS
-from nmt.data.reading import drop_reason
-from nmt.data.suspicion.rules import REASONS
+from nmt.extras.suspicion.rules import REASONS
 from nmt.lines import read_lines, read_text_lines, write_lines
 from nmt.text.tokenizers import normalize
 

@@ -42,13 +42,13 @@ CONFIG: dict[str, Any] = {
 
 @pytest.mark.slow
 def test_the_parts_take_part_in_all_commands(tmp_path: Path) -> None:
-    """Tokenizer and model; metric and loss term; ranker; format of documents; command."""
+    """Filter; tokenizer and model; metric and loss term; ranker; format of documents; command."""
     sentence = "The dog sees the river."
     write_table(tmp_path / "pairs.tsv", sentence_pairs())
     (tmp_path / "dog.notes").write_text(f"id: 1\nnote: {sentence}\n", encoding="utf-8")
     (tmp_path / "outside.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
     commands = [
-        *(f"{command} -q -c outside.yaml".split() for command in ("prepare", "train")),
+        *(f"{command} -c outside.yaml".split() for command in ("prepare", "train -q")),
         ["translate", "--n-best", "5", sentence],
         ["translate", "--set", "decoding.shortest=true", sentence],
         [
@@ -63,9 +63,10 @@ def test_the_parts_take_part_in_all_commands(tmp_path: Path) -> None:
         *(line.split() for line in ("evaluate --split dev", "--help", "greet you")),
     ]
     paths = os.pathsep.join([str(ROOT), str(OUTSIDE), os.environ.get("PYTHONPATH", "")])
-    _, _, beam, shortest, _, scores, listing, greeting = in_one_process(
+    prepared, _, beam, shortest, _, scores, listing, greeting = in_one_process(
         commands, tmp_path, NMT_EXTRAS="my_extra", PYTHONPATH=paths
     )
+    assert "with a yes          294\nkept                294\n" in prepared
     run = tmp_path / "runs" / "outside"
     events = read_events(run / "journal.jsonl")
     (first, second) = [event for event in events if event["event"] == "validation"]

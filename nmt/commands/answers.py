@@ -19,7 +19,6 @@ from nmt.config.parts import DOCUMENT_FORMATS, FORMATS, VIEWS, choices, format_o
 from nmt.errors import ConfigError, DataError, FormatError, NmtError, TextError
 from nmt.files import explain_read_errors, explain_write_errors, write_text
 from nmt.lines import stream_lines
-from nmt.plugins import import_object
 
 if TYPE_CHECKING:
     from nmt.decoding.forced import ScoredPair
@@ -179,7 +178,7 @@ def read_document(
             content = stream.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             raise DataError(f"{place}: larger than {MAX_BYTES:,} bytes; divide it")
-        open_file = import_object(FORMATS[format_name].trait("opens"))
+        open_file = FORMATS[format_name].load("opens")
         return open_file(content, place, format_name, fill_all=fill == "all", languages=languages)
     except FormatError as error:
         raise DataError(f"{error}; --format {LINES} translates it line by line") from None

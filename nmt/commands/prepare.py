@@ -13,7 +13,7 @@ import typer
 
 from nmt.commands.options import ConfigOption, JsonOption, QuietOption, SetOption, to_json
 from nmt.config.load import load_config
-from nmt.config.parts import FORMATS
+from nmt.config.parts import FILTERS, FORMATS
 from nmt.config.schema import Config
 from nmt.data.download import fetch
 from nmt.data.formats import files_in, find_files
@@ -219,11 +219,15 @@ def summary(manifest: dict[str, Any]) -> str:
     rows = [
         ("pairs read", f"{counts['read']:,}"),
         *_form_rows(manifest.get("read_as", {})),
-        ("dropped", _counts_by_name(counts["dropped"], counts["unreadable_lines"])),
-        *_suspicious_rows(manifest.get("suspicious", {})),
+        ("dropped", counts_by_name(counts["dropped"], counts["unreadable_lines"])),
+        *(
+            row
+            for name, part in FILTERS.items()
+            for row in part.load("summary")(manifest.get(name, {}))
+        ),
         ("kept", f"{counts['kept']:,}"),
         *_source_rows(counts),
-        ("repaired sentences", _counts_by_name(counts["repaired"], {})),
+        ("repaired sentences", counts_by_name(counts["repaired"], {})),
         ("", ""),
         ("", "".join(f"{name:>12}" for name in manifest["splits"])),
         *_split_rows(manifest["splits"]),
@@ -275,17 +279,6 @@ def _source_rows(counts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         )
 
 
-def _suspicious_rows(sets: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """What seems to be no translation, of each set that has some."""
-    for name, figures in sets.items():
-        found = {key: each for key, each in figures.items() if isinstance(each, dict)}
-        if found:
-            numbers = {reason: each["pairs"] for reason, each in found.items()}
-            lines = {reason: each["lines"] for reason, each in found.items()}
-            label = "suspicious" if name == "source" else f"  in {name}"
-            yield label, f"{_counts_by_name(numbers, lines)}, of {figures['judged']:,} judged"
-
-
 def _form_rows(forms: dict[str, str]) -> Iterator[tuple[str, str]]:
     """What the rows of the sources have; by name, where they differ."""
     if len(set(forms.values())) == 1:
@@ -294,7 +287,8 @@ def _form_rows(forms: dict[str, str]) -> Iterator[tuple[str, str]]:
         yield "read as", "; ".join(f"{name}: {form}" for name, form in forms.items())
 
 
-def _counts_by_name(numbers: dict[str, int], lines: dict[str, list[int | str]]) -> str:
+def counts_by_name(numbers: dict[str, int], lines: dict[str, list[int | str]]) -> str:
+    """The sum of some counts, then those above 0, with the first lines of some of them."""
     places = {
         name: f" (at {', '.join(map(str, listed[:LISTED]))}{' ...' * (numbers[name] > LISTED)})"
         for name, listed in lines.items()

@@ -168,7 +168,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 def differences(old: Config, new: Config) -> dict[str, tuple[Any, Any]]:
     """Dotted key -> (old value, new value), for each key whose values differ."""
-    before, after = dict(_flatten(old.to_dict())), dict(_flatten(new.to_dict()))
+    before, after = (dict(_flatten(each.model_dump(mode="json"))) for each in (old, new))
     return {
         key: (before.get(key), after.get(key))
         for key in {**before, **after}

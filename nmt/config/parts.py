@@ -269,5 +269,11 @@ METHODS = _table(
     },
 )
 
+# What finds wrong pairs among all pairs of `nmt prepare`: `find(job, sources, held_out)` returns
+# which of the training pairs to drop, and figures, which the manifest has under the name of the
+# row. Its traits are places, too. rule: `rule(src, tgt)` gives a number for each pair as its file
+# has it, for `Pairs.origins`. summary: `rows(figures)` yields rows of the report.
+FILTERS = _table("filters", {})
+
 # Functions that show translations as HTML. notebook: of one. page: of many, with their numbers.
 VIEWS = _table("views", {})

@@ -116,10 +116,7 @@ class SplitConfig(Section):
     )
 
 
-Action = Literal["drop", "warn", "off"]
-ACTIONS = "drop such pairs, warn, or off"
-
-
+@with_extras("data.cleaning")
 class CleaningConfig(Section):
     max_characters: int = Field(
         500, ge=1, description="drop a pair if either side is longer, in characters"
@@ -129,14 +126,6 @@ class CleaningConfig(Section):
         ge=1,
         description="drop a pair if (longer + 10) / (shorter + 10), in characters, is larger",
     )
-    misaligned: Action = Field("warn", description=f"no translations of each other: {ACTIONS}")
-    partial: Action = Field("warn", description=f"a part of the other side, or nothing: {ACTIONS}")
-    copies: Action = Field("warn", description=f"both sides in one language: {ACTIONS}")
-    other_language: Action = Field("warn", description=f"a third language: {ACTIONS}")
-    boilerplate: Action = Field("warn", description=f"one text beside many others: {ACTIONS}")
-    encoding: Action = Field("warn", description=f"damaged characters, as in `fÃ¼r`: {ACTIONS}")
-    markup: Action = Field("warn", description=f"HTML on one side only: {ACTIONS}")
-    worst: int = Field(0, ge=0, description="also list this many pairs with the worst scores")
 
 
 @with_extras("data")

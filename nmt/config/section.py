@@ -1,6 +1,8 @@
 """A section of the configuration, and the keys that extras add to one."""
 
 from collections.abc import Callable
+from functools import reduce
+from operator import getitem
 from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, create_model
@@ -18,7 +20,7 @@ class Section(BaseModel):
 
 
 def with_extras(name: str) -> Callable[[type[SectionT]], type[SectionT]]:
-    """Decorate the section under the key `name`: it gets the keys that extras add to it."""
+    """Decorate the section under the dotted key `name`: it gets the keys that extras add to it."""
 
     def add_keys(section: type[SectionT]) -> type[SectionT]:
         fields: dict[str, Any] = {
@@ -50,19 +52,16 @@ def key_of(section: Section, name: str, kind: type[KeyT]) -> KeyT:
 
 
 def without_unused_extras(values: dict[str, Any]) -> dict[str, Any]:
-    """A configuration as dictionaries, without the keys of extras that have their defaults: a run
-    that uses no extra can be read without them.
+    """Take the keys of extras that have their defaults out of a configuration as dictionaries, and
+    return it: a run that uses no extra can be read without them.
     """
-    kept = dict(values)
     for extra in extras().values():
         for name, place in extra.keys.items():
-            defaults = import_object(place)().model_dump(mode="json")
-            kept[name] = {
-                key: value
-                for key, value in kept[name].items()
-                if key not in defaults or value != defaults[key]
-            }
-    return kept
+            section = reduce(getitem, name.split("."), values)
+            for key, default in import_object(place)().model_dump(mode="json").items():
+                if section[key] == default:
+                    del section[key]
+    return values
 
 
 def section_of(parent: type[BaseModel], key: str) -> type[BaseModel] | None:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from nmt.config.parts import TOKENIZERS
+from nmt.config.parts import FILTERS, TOKENIZERS
 from nmt.config.schema import CleaningConfig, Config, SourceConfig
 from nmt.data import checks, encoding, splitting
+from nmt.data.cleaning import no_translation
 from nmt.data.corpus import SPLITS
 from nmt.data.encoding import TokenizedSide, TokenizerPlan, TokenTable
 from nmt.data.formats import Files, open_source
@@ -31,8 +32,6 @@ from nmt.data.reading import (
     read_pairs,
 )
 from nmt.data.splitting import Mask
-from nmt.data.suspicion.report import find_suspicious
-from nmt.data.suspicion.rules import no_translation
 from nmt.data.workers import Workers
 from nmt.errors import DataError
 from nmt.lines import archive_of, write_lines
@@ -82,13 +81,12 @@ def run_pipeline(job: Job) -> dict[str, Any]:
     Returns:
         counts: pairs `read` and `kept`, `dropped` by reason; sentences `repaired`, by repair; the
             first lines that were dropped, by reason (`unreadable_lines`: others have no pair that
-            can be used either); and `sources`, if they have names. suspicious: see `Suspicion`.
+            can be used either); and `sources`, if they have names. Of each filter, its figures.
         read_as: what the rows of each source have.
         splits: pairs and tokens of each. overlap: sentences that two of them share.
         naive_leak: the part of the test pairs that a random split would leak; None without a split.
         vocabulary: size, coverage, and new tokens if it extends another, by side.
-        tokenizers: signatures, by side.
-        ceiling: the best score that a model can reach on dev.
+        tokenizers: signatures, by side. ceiling: the best score that a model can reach on dev.
 
     Raises:
         DataError: the input cannot be used.
@@ -98,12 +96,13 @@ def run_pipeline(job: Job) -> dict[str, Any]:
     given_vocabularies = None if like is None else encoding.copy_like(config, like, job.folder)
     job.scratch.mkdir()
     pairs, sources, held_out = _read_sources(job)
-    suspicion = find_suspicious(sources, [*held_out.values()], config.data, job.workers.map)
-    suspicion.tell(job.folder, config.data)
+    is_out, found = np.zeros(len(pairs), np.bool_), dict[str, Any]()
+    for name, part in FILTERS.items():
+        is_dropped, found[name] = part.load()(job, sources, [*held_out.values()])
+        is_out |= is_dropped
     total = Tally()
     for source in sources:
         total.add(source.tally, source.name if len(sources) > 1 else None)
-    is_out = suspicion.is_dropped
     splits, is_kept, shared = _make_splits(job, pairs, sources, held_out, total.dropped, is_out)
     for name in ("dev", "test"):
         _write_texts(splits[name].stream(), job.folder, name)
@@ -121,7 +120,7 @@ def run_pipeline(job: Job) -> dict[str, Any]:
         "splits": {
             name: {"pairs": len(split), **token_counts[name]} for name, split in splits.items()
         },
-        "suspicious": suspicion.figures,
+        **found,
         **shared,
         "vocabulary": vocabulary,
         "tokenizers": signatures,

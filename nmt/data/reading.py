@@ -17,8 +17,18 @@ from typing import NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
+from nmt.config.parts import FILTERS
 from nmt.config.schema import CleaningConfig, DataConfig
 from nmt.data import checks
+from nmt.data.cleaning import (
+    EMPTY_SOURCE,
+    EMPTY_TARGET,
+    LENGTH_RATIO,
+    MISSING_VALUE,
+    NO_LETTERS,
+    TOO_LONG,
+    drop_reason,
+)
 from nmt.data.formats import (
     BAD_QUOTATION,
     BAD_RECORD,
@@ -39,15 +49,6 @@ from nmt.data.splitting import (
     sample_pairs,
     sentence_key,
 )
-from nmt.data.suspicion.rules import (
-    EMPTY_SOURCE,
-    EMPTY_TARGET,
-    MISSING_VALUE,
-    NO_LETTERS,
-    REASONS,
-    no_translation,
-    reason_of,
-)
 from nmt.data.workers import Workers, chunked
 from nmt.errors import DataError, NmtWarning
 from nmt.lines import CONVERT
@@ -58,8 +59,6 @@ CHUNK_ROWS = 4096  # rows per task of a worker
 MAX_LISTED = 10  # line numbers, for each reason
 
 # Why pairs are dropped, in the order of the report. The last four need all pairs.
-TOO_LONG = "too long"
-LENGTH_RATIO = "length ratio"
 HELD_OUT = "in dev or test of another"
 SUSPICIOUS = "suspicious"
 DUPLICATE = "exact duplicate"
@@ -70,23 +69,8 @@ DROP_REASONS = (
     *(HELD_OUT, SUSPICIOUS, DUPLICATE, BEYOND_MAX_PAIRS),
 )
 
-# Added to both lengths, so that short pairs may differ more.
-RATIO_SLACK = 10
-
 Pair = tuple[str, str]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-
-
-def drop_reason(src: str, tgt: str, config: CleaningConfig) -> str | None:
-    """Why to drop a pair of normalized sentences, or None to keep it. Lengths are in characters."""
-    if reason := no_translation(src, tgt):
-        return reason
-    longer, shorter = max(len(src), len(tgt)), min(len(src), len(tgt))
-    if longer > config.max_characters:
-        return TOO_LONG
-    if (longer + RATIO_SLACK) / (shorter + RATIO_SLACK) > config.max_length_ratio:
-        return LENGTH_RATIO
-    return None
 
 
 @dataclass
@@ -129,13 +113,13 @@ class Tally:
 class CleanedChunk(NamedTuple):
     """Rows after cleaning: lines for the file, the fingerprints of `KINDS` of each, the counts.
 
-    origins: the line of each in its file, and what a rule says about it, see `Pairs.origins`.
+    origins: the line of each in its file, and what the rules of `FILTERS` say about it.
     """
 
     lines: str
     fingerprints: bytes
     tally: Tally
-    origins: list[tuple[int, int]]
+    origins: list[tuple[int, ...]]
 
 
 class Pairs:
@@ -160,11 +144,11 @@ class Pairs:
         all_pairs = np.fromfile(self._file(kind), "<u8", len(self))
         return all_pairs if is_wanted is None else all_pairs[is_wanted]
 
-    def origins(self) -> npt.NDArray[np.uint64]:
-        """[N, 2]: the line of each pair in its file; what a rule says, as the place in `REASONS`
-        from 1 on, or 0 for nothing.
-        """
-        return np.fromfile(self._file("origin"), "<u8", 2 * len(self)).reshape(-1, 2)
+    def origins(self, name: str) -> npt.NDArray[np.uint64]:
+        """[N, 2]: the line of each pair in its file; what the rule of a filter says about it."""
+        columns = ["line", *FILTERS]
+        table = np.fromfile(self._file("origin"), "<u8").reshape(-1, len(columns))
+        return table[:, [0, columns.index(name)]]
 
     def _file(self, kind: str) -> Path:
         return self.path.with_name(f"{self.path.name}.{kind}")
@@ -279,7 +263,8 @@ def clean_rows(
         languages, target_first: see `read_pairs`.
     """
     tally, fingerprints = Tally(read=len(rows)), list[bytes]()
-    decoded, kept, origins = list[Pair](), list[Pair](), list[tuple[int, int]]()
+    decoded, kept, origins = list[Pair](), list[Pair](), list[tuple[int, ...]]()
+    rules = [part.load("rule") for part in FILTERS.values()]
     for line, row in enumerate(rows, start=first_line):
         pair = _decode(source, row, line, tally, strict=config is None)
         if pair is None:
@@ -293,8 +278,7 @@ def clean_rows(
         tally.repaired.update(src_repairs)
         tally.repaired.update(tgt_repairs)
         kept.append((src, tgt))
-        rule = reason_of(*pair)
-        origins.append((line, 0 if rule is None else REASONS.index(rule) + 1))
+        origins.append((line, *(rule(*pair) for rule in rules)))
         whole = f"{tgt}\t{src}" if target_first else f"{src}\t{tgt}"
         fingerprints += map(fingerprint, (whole, sentence_key(src), sentence_key(tgt)))
     tally.non_ascii = sum(not (src.isascii() and tgt.isascii()) for src, tgt in decoded)

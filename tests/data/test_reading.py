@@ -11,7 +11,6 @@ from nmt.config.schema import CleaningConfig, SourceConfig
 from nmt.data import formats, reading
 from nmt.data.formats import TableSource, open_source
 from nmt.data.reading import Pairs, Tally, clean_rows, read_pairs
-from nmt.data.suspicion import rules
 from nmt.data.tables import Dialect
 from nmt.data.workers import start_workers
 from nmt.errors import NmtWarning
@@ -19,44 +18,6 @@ from tests.data.packing import plain
 
 TABS = Dialect("\t", is_quoted=False, n_columns=2)
 RULES = CleaningConfig(max_characters=40, max_length_ratio=3)
-
-
-@pytest.mark.parametrize(
-    ("src", "tgt", "reason"),
-    [
-        ("Hi.", "Hallo!", None),
-        ("", "Hallo!", rules.EMPTY_SOURCE),
-        ("Hi.", "", rules.EMPTY_TARGET),
-        ("a" * 50, "b" * 50, None),
-        ("a" * 51, "b" * 50, reading.TOO_LONG),
-        ("a" * 50, "b" * 51, reading.TOO_LONG),
-        ("a" * 10, "b" * 30, None),
-        ("a" * 10, "b" * 31, reading.LENGTH_RATIO),
-        ("a" * 31, "b" * 10, reading.LENGTH_RATIO),
-        ("The cat sleeps.", "nan", rules.MISSING_VALUE),
-        ("#N/A", "Die Katze schläft im Garten", rules.MISSING_VALUE),
-        ("<NA>", "猫が庭で寝ています。", rules.MISSING_VALUE),
-        ("#DIV/0!", "Die Katze schläft im Garten.", rules.MISSING_VALUE),
-        ("NULL", "Кошка спит.", None),  # two words could be its meaning
-        ("null", "zero", None),
-        ("None", "Keine", None),
-        ("N/A", "nicht verfügbar", None),
-        ("na", "on the table", None),
-        ("nan", "NaN", None),
-        ("The cat sleeps.", "-", rules.NO_LETTERS),
-        ("—", "Guten Tag", rules.NO_LETTERS),
-        ("???", "แมวนอนหลับอยู่ในสวน", rules.NO_LETTERS),
-        ("%", "Prozent", None),
-        ("...", "…", None),
-        ("?!", "🙂", None),
-        ("In 1984.", "१९८४ में।", None),
-        ("42", "Ⅷ", None),
-    ],
-)
-def test_why_a_pair_is_dropped(src: str, tgt: str, reason: str | None) -> None:
-    config = CleaningConfig(max_characters=50, max_length_ratio=2.0)
-    assert reading.drop_reason(src, tgt, config) == reason
-    assert reason is None or reason in reading.DROP_REASONS
 
 
 def read(folder: Path, content: bytes, advance: Callable[[int], object] = bool) -> Tally:

@@ -20,6 +20,9 @@ EXTRA = Extra(
                 opens="nmt.extras.documents.document:open_document",
             )
         },
+        "filters": {
+            "yes": Part("my_text:drop_yes", rule="my_text:says_yes", summary="my_text:yes_rows")
+        },
         "loss_terms": {"sharpness_loss": Part("my_parts:sharpness_loss")},
     },
 )

@@ -30,7 +30,7 @@ from tqdm import tqdm
 
 from nmt.config.parts import DeviceName
 from nmt.config.schema import BatchConfig, CleaningConfig
-from nmt.data import reading
+from nmt.data import cleaning
 from nmt.data.batches import Batch, plan_batches, read_batches
 from nmt.data.corpus import (
     SOFT_TARGETS,
@@ -91,7 +91,7 @@ def select_sentences(
         elif SPECIALS[UNK] in text:
             dropped["unknown words"] += 1
         elif len(text) > config.max_characters:
-            dropped[reading.TOO_LONG] += 1
+            dropped[cleaning.TOO_LONG] += 1
         elif sentence_key(text) in held_out:
             dropped[HELD_OUT] += 1
         else:
@@ -108,7 +108,7 @@ def drop_reason(
     Args:
         known: the fingerprints of earlier pairs, and why to drop their copies. This pair enters.
     """
-    reason = reading.drop_reason(*pair, config)
+    reason = cleaning.drop_reason(*pair, config)
     if reason is not None:
         return reason
     if sentence_key(pair[0]) in held_out["src"] or sentence_key(pair[1]) in held_out["tgt"]:
@@ -308,7 +308,7 @@ def synthetic_pairs(task: Task, data: PreparedData, known: dict[bytes, str]) -> 
     """
     advice = "delete it to translate it again"
     is_from_source = task.origin in (FORWARD, SELF_TRAINING)
-    cleaning = data.config.data.cleaning
+    limits = data.config.data.cleaning
     for path, shard in task.shards:
         lines = read_lines(path, needs_final_line_feed=True, advice=advice)
         if len(lines) != len(shard):
@@ -317,7 +317,7 @@ def synthetic_pairs(task: Task, data: PreparedData, known: dict[bytes, str]) -> 
             output, _, problem = line.partition("\t")
             translation = data.tokenizers[1 if is_from_source else 0].normalize(output)
             pair = (text, translation) if is_from_source else (translation, text)
-            if reason := problem or drop_reason(pair, known, data.held_out, cleaning):
+            if reason := problem or drop_reason(pair, known, data.held_out, limits):
                 task.dropped[reason] += 1
             else:
                 yield pair

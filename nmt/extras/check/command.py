@@ -11,7 +11,6 @@ from nmt.errors import DataError
 from nmt.extras.check.findings import Text, find_all, first_difference
 from nmt.files import explain_read_errors
 from nmt.lines import read_text_lines
-from nmt.plugins import import_object
 from nmt.texts.glossary import Glossary
 from nmt.texts.marked import Marked
 
@@ -122,7 +121,7 @@ def read(
         return "line", [(number, Marked(line), None, False) for number, line in texts]
     if format_ not in DOCUMENT_FORMATS:
         raise DataError(f"{path}: unknown format; known are {', '.join(DOCUMENT_FORMATS)}, lines")
-    open_document = import_object(FORMATS[format_].trait("opens"))
+    open_document = FORMATS[format_].load("opens")
     with explain_read_errors(path):
         document = open_document(path.read_bytes(), str(path), format_, fill_all=True)
     parts = zip(document.lines, document.segments, strict=True)

@@ -20,7 +20,7 @@ from nmt.config.parts import DOCUMENT_FORMATS, FORMATS, SUFFIXES, format_of, ref
 from nmt.data.formats import Languages
 from nmt.errors import DataError, FormatError
 from nmt.lines import CONVERT, ENCODINGS, MAX_STREAMED_BYTES, to_utf8
-from nmt.plugins import Part, import_object
+from nmt.plugins import Part
 from nmt.texts.marked import Marked
 
 DECLARATION = re.compile(rb"""(?:encoding|charset)\s*=\s*["']?([A-Za-z][\w.:-]*)""")
@@ -305,13 +305,13 @@ def open_document(
     """
     format_name = known_format(name, format_name)
     part = FORMATS[format_name]
-    find = import_object(part.trait("texts"))
+    find = part.load("texts")
     if format_name == "docx":
         return find(data, name)  # type: ignore[no-any-return]
     content = Content.of_bytes(data, name, part)
     try:
-        labels = part.trait("labels")
-        labelled = [*import_object(labels)(content.text, languages)] if labels and languages else []
+        has_labels = languages and part.trait("labels")
+        labelled = [*part.load("labels")(content.text, languages)] if has_labels else []
         content = content.edited(labelled)
         remarks = (each for each in labelled if isinstance(each, Skipped))
         found = chain(remarks, find(content.text))

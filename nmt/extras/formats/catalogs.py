@@ -14,7 +14,6 @@ from nmt.errors import DataError, FormatError
 from nmt.extras.documents.document import Content, Segment
 from nmt.extras.documents.po import entries
 from nmt.lines import ignore_progress, read_blocks
-from nmt.plugins import import_object
 from nmt.text.accelerators import Words, without_accelerators
 
 MAX_BYTES = 1 << 28  # of a file, which is read as a whole
@@ -73,7 +72,7 @@ class CatalogSource(PairSource):
                 return ("", _code(HEADER_CODE.search(text)) or named), pairs
             pairs = [
                 without_accelerators(each.labelled or each.text.text, each.target.text, words)
-                for each in import_object(part.trait("texts"))(text)
+                for each in part.load("texts")(text)
                 if isinstance(each, Segment) and each.target and each.target.text
                 if not TO_REVIEW.match(text, each.start)
             ]

@@ -10,5 +10,6 @@ EXTRA = Extra(
             "without, the sample of nmt.",
             "nmt.extras.init.command:command",
         ),
-    }
+    },
+    needs=("suspicion",),
 )

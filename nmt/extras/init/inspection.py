@@ -18,7 +18,6 @@ from nmt.data.tables import DELIMITERS, find_dialect, read_rows
 from nmt.errors import DataError
 from nmt.extras.init.languages import guess_language, language_of_name, pair_of_name
 from nmt.lines import MARKS, decode_lines, read_blocks, read_raw_lines
-from nmt.plugins import import_object
 from nmt.text.accelerators import split_accelerator
 
 MAX_SAMPLE = 4000  # rows, evenly spaced in the file
@@ -204,7 +203,7 @@ def _inspect_file(path: Path, name: str, wanted: Languages | None) -> PairFiles:
         texts = {code: _sample_lines(path, code) for code in languages_of_members(path)}
     else:
         layout = f"format {name}"
-        records = import_object(FORMATS[name].trait("records"))(path)
+        records = FORMATS[name].load("records")(path)
         texts = _find_texts(path, records, is_complete=name != "tmx")
     chosen = _choose(path, {key: str(key) for key in texts}, texts, wanted)
     src, tgt = (_column(key, str(key), texts[key]) for key in chosen)

@@ -29,8 +29,6 @@ from nmt.data.reading import (
     clean_rows,
     to_pair,
 )
-from nmt.data.suspicion.report import WHAT, find_suspicious, part_of_pairs
-from nmt.data.suspicion.rules import REASONS, Reason
 from nmt.data.workers import chunked
 from nmt.errors import DataError
 from nmt.extras.init.inspection import inspect
@@ -67,7 +65,7 @@ class Measures:
     n_different: int
     has_no_spaces: tuple[bool, bool]
     texts: Mapping[str, int]
-    suspicious: Mapping[Reason, str]
+    suspicious: Mapping[str, str]
 
     @property
     def count(self) -> str:
@@ -150,16 +148,19 @@ def by_file(texts: Mapping[str, int]) -> str:
     return f"texts of each file: {listing}" if len(texts) > 1 else ""
 
 
-def _look(pairs: Pairs, tally: Tally, languages: Languages) -> Iterator[tuple[Reason, str]]:
+def _look(pairs: Pairs, tally: Tally, languages: Languages) -> Iterator[tuple[str, str]]:
     """What seems to be no translation, each with its worst pair."""
+    from nmt.extras.suspicion.report import WHAT, find_suspicious, part_of_pairs
+
     nothing = np.zeros((0, 2), np.uint64)
     source = Source("source", pairs, slice(0, len(pairs)), tally, "", nothing)
-    found = find_suspicious([source], [], DataConfig(direction="-".join(languages)), starmap)
-    for reason in (reason for reason in REASONS if reason in found.figures["source"]):
-        _, _, file, line, src, tgt = next(row for row in found.rows if row[0] == reason)
+    data = DataConfig(direction="-".join(languages))
+    _, rows, sets = find_suspicious([source], [], data, starmap)
+    for reason in (reason for reason in WHAT if reason in sets["source"]):
+        _, _, file, line, src, tgt = next(row for row in rows if row[0] == reason)
         place = f"{file}:{line}" if len(source.files) > 1 else line
         texts = (json.dumps(text[:40], ensure_ascii=False) for text in (src, tgt))
-        share = found.figures["source"][reason]["share"]
+        share = sets["source"][reason]["share"]
         yield (
             reason,
             f"{part_of_pairs(share)} {WHAT[reason]}, such as {' = '.join(texts)} (at {place})",

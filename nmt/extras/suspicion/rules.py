@@ -3,15 +3,12 @@
 import re
 from typing import Literal, get_args
 
+from nmt.data.cleaning import is_phrase
+
 Reason = Literal[
     "encoding", "markup", "copies", "other_language", "boilerplate", "misaligned", "partial"
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)  # keys of data.cleaning
-
-EMPTY_SOURCE = "empty source"
-EMPTY_TARGET = "empty target"
-MISSING_VALUE = "missing value"
-NO_LETTERS = "no letters or digits"
 
 # A byte that continues a character of UTF-8, read as Latin-1 or Windows-1252. Some of them are
 # punctuation, which may stand behind a capital letter at the end of a word.
@@ -34,14 +31,6 @@ MARKUP = re.compile(
     r"|&(?:#(?!39;|160;|x27;)\w+|[lg]t|hellip|[mn]dash|copy|amp;#?\w+"
     r"|[A-Za-z]{1,2}(?:uml|acute|grave|circ|cedil|tilde|ring|lig));|&nbsp;(?! ?[:;!?»%\d])"
 )
-# How pandas, R, databases and spreadsheets write an empty cell, in lower case (the values that
-# `pandas.read_csv` reads as missing). "na" is a word of many languages, "NA" is none.
-MISSING = {
-    *("nan", "-nan", "none", "null", "(null)", "undefined", "nat", "\\n", "n/a", "<na>"),
-    *("#na", "#n/a", "#n/a n/a", "#value!", "#ref!", "#name?", "#div/0!", "#num!", "#null!"),
-    *("1.#ind", "1.#qnan", "-1.#ind", "-1.#qnan", "<null>", "[null]"),
-}
-LONGEST_MISSING = max(map(len, MISSING))
 FILLERS = {"todo", "tbd", "xxx", "n/a", "n.n.", "na", "none", "null"}
 
 
@@ -55,6 +44,11 @@ def reason_of(src: str, tgt: str) -> Reason | None:
     return "partial" if _is_nothing(src, tgt) or _is_nothing(tgt, src) else None
 
 
+def number_of_reason(src: str, tgt: str) -> int:
+    """The place of the reason in `REASONS`, from 1 on; 0 if there is none."""
+    return (None, *REASONS).index(reason_of(src, tgt))
+
+
 def _is_nothing(text: str, other: str) -> bool:
     """Whether `text` only stands in the place of `other`. "1" may be "one", and "N/A" two words."""
     if len(text) > 12 or not any(map(str.isalpha, other)):
@@ -64,27 +58,3 @@ def _is_nothing(text: str, other: str) -> bool:
         return is_phrase(other, n_words=4)
     n_digits = sum(map(str.isdigit, text))
     return not any(map(str.isalpha, text)) and is_phrase(other, n_words=2 + 2 * n_digits)
-
-
-def no_translation(src: str, tgt: str) -> str | None:
-    """Why one of the sentences is no translation of the other; None if it may be one."""
-    if not (src and tgt):
-        return EMPTY_TARGET if src else EMPTY_SOURCE
-    return _is_missing(src, tgt) or _is_missing(tgt, src)
-
-
-def _is_missing(text: str, other: str) -> str | None:
-    """Why `text` only stands for a translation of `other`; None for "null" beside "zero"."""
-    if len(text) > LONGEST_MISSING and text[0].isalnum():  # most texts; this is faster
-        return None
-    if text == "NA" or text.lower() in MISSING:
-        return MISSING_VALUE if is_phrase(other, n_words=4) else None
-    if any(map(str.isalnum, text)) or not any(map(str.isalnum, other)):
-        return None
-    return NO_LETTERS if is_phrase(other, n_words=2) else None
-
-
-def is_phrase(text: str, n_words: int) -> bool:
-    """Whether a text has that many words, one fewer with a full stop, or as many without spaces."""
-    n_needed = n_words - (text[-1] in ".?!…")
-    return text.count(" ") + 1 >= n_needed or text[-1] in "。？！" or len(text.encode()) > 36

@@ -4,28 +4,30 @@ warnings, and a list of the pairs.
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.commands.prepare import counts_by_name
 from nmt.config.schema import DataConfig
 from nmt.data.formats import named
 from nmt.data.manifest import SUSPICIOUS
+from nmt.data.pipeline import Job
 from nmt.data.reading import MAX_LISTED, Source
 from nmt.data.splitting import Mask, are_among, find_first
-from nmt.data.suspicion.find import Judged, Run
-from nmt.data.suspicion.rules import REASONS, Reason
-from nmt.data.suspicion.words import Indices
+from nmt.data.word_alignment import Indices
 from nmt.errors import NmtWarning
+from nmt.extras.suspicion.find import Judged, Run
+from nmt.extras.suspicion.rules import REASONS, Reason
 from nmt.lines import write_lines
 
 COLUMNS = ("reason", "chance", "file", "line", "source", "target")
 MAX_ROWS = 100_000  # of the list
 MAX_WARNED = 20_000  # pairs that are judged where none is dropped
 EXAMPLES = 3
+
+Figures = dict[str, dict[str, Any]]  # by set
 
 WHAT: dict[Reason, str] = {
     "encoding": "have damaged characters",
@@ -38,39 +40,44 @@ WHAT: dict[Reason, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Suspicion:
-    """What is suspicious.
+def filter_pairs(
+    job: Job, sources: Sequence[Source], held_out: Sequence[Source]
+) -> tuple[Mask, Figures]:
+    """Write the list of suspicious pairs, if there are any, and warn of all that stay.
 
-    Attributes:
-        is_dropped: which of the training pairs are to be dropped.
-        rows: the pairs that are found, worst first: `COLUMNS`.
-        figures: for the manifest: of each set, its files, the number of pairs that were judged, and
-            by reason the share, the number, and the first lines.
+    Returns:
+        Which of the training pairs are to be dropped, and the figures; see `find_suspicious`.
     """
+    data = job.config.data
+    is_dropped, rows, sets = find_suspicious(sources, held_out, data, job.workers.map)
+    if rows:
+        write_lines(job.folder / SUSPICIOUS, map("\t".join, [COLUMNS, *rows]))
+    for name, figures in sets.items():
+        for reason in (reason for reason in REASONS if reason in figures):
+            remedy = f"data.cleaning.{reason}: drop removes them"
+            if name in ("dev", "test"):
+                remedy = f"data.{name} is used whole, so correct them"
+            elif getattr(data.cleaning, reason) == "drop":
+                continue
+            found, places = figures[reason], map(str, figures[reason]["lines"][:EXAMPLES])
+            warnings.warn(
+                f"{figures['files']}: {part_of_pairs(found['share'])} {WHAT[reason]} "
+                f"(for example at {', '.join(places)}); {SUSPICIOUS} lists them, {remedy}",
+                NmtWarning,
+                stacklevel=2,
+            )
+    return is_dropped, sets
 
-    is_dropped: Mask
-    rows: list[tuple[str, ...]]
-    figures: dict[str, dict[str, Any]]
 
-    def tell(self, folder: Path, data: DataConfig) -> None:
-        """Write the list, if there is anything to list, and warn of all that stays."""
-        if self.rows:
-            write_lines(folder / SUSPICIOUS, map("\t".join, [COLUMNS, *self.rows]))
-        for name, figures in self.figures.items():
-            for reason in (reason for reason in REASONS if reason in figures):
-                remedy = f"data.cleaning.{reason}: drop removes them"
-                if name in ("dev", "test"):
-                    remedy = f"data.{name} is used whole, so correct them"
-                elif getattr(data.cleaning, reason) == "drop":
-                    continue
-                found, places = figures[reason], map(str, figures[reason]["lines"][:EXAMPLES])
-                warnings.warn(
-                    f"{figures['files']}: {part_of_pairs(found['share'])} {WHAT[reason]} "
-                    f"(for example at {', '.join(places)}); {SUSPICIOUS} lists them, {remedy}",
-                    NmtWarning,
-                    stacklevel=2,
-                )
+def summary_rows(sets: Figures) -> Iterator[tuple[str, str]]:
+    """What seems to be no translation, of each set that has some."""
+    for name, figures in sets.items():
+        found = {key: each for key, each in figures.items() if isinstance(each, dict)}
+        if found:
+            numbers = {reason: each["pairs"] for reason, each in found.items()}
+            lines = {reason: each["lines"] for reason, each in found.items()}
+            label = "suspicious" if name == "source" else f"  in {name}"
+            yield label, f"{counts_by_name(numbers, lines)}, of {figures['judged']:,} judged"
 
 
 def part_of_pairs(share: float) -> str:
@@ -80,19 +87,24 @@ def part_of_pairs(share: float) -> str:
 
 def find_suspicious(
     sources: Sequence[Source], held_out: Sequence[Source], data: DataConfig, run: Run
-) -> Suspicion:
+) -> tuple[Mask, list[tuple[str, ...]], Figures]:
     """Judge the pairs of all sources, or some of them where none is to be dropped, and of dev and
     test.
 
     Args:
         run: calls a function with each of some tuples of arguments.
+
+    Returns:
+        Which of the training pairs are to be dropped. The pairs that are found, worst first:
+        `COLUMNS`. Of each set, its files, the number of pairs that were judged, and by reason the
+        share, the number, and the first lines.
     """
-    actions = {reason: getattr(data.cleaning, reason) for reason in REASONS}
-    drops = [reason for reason, action in actions.items() if action == "drop"]
-    warned = [reason for reason, action in actions.items() if action == "warn"]
+    keys = data.cleaning.model_dump()
+    drops = [reason for reason in REASONS if keys[reason] == "drop"]
+    warned = [reason for reason in REASONS if keys[reason] == "warn"]
     fingerprints = sources[0].pairs.fingerprints("pair")
-    if not (drops or warned or data.cleaning.worst):
-        return Suspicion(np.zeros(len(fingerprints), np.bool_), [], {})
+    if not (drops or warned or keys["worst"]):
+        return np.zeros(len(fingerprints), np.bool_), [], {}
     is_first = find_first(fingerprints)
     most = len(fingerprints) if drops else MAX_WARNED // len(sources)
     parts: list[tuple[Source, Indices]] = []
@@ -105,9 +117,9 @@ def find_suspicious(
     for reason in (*drops, *warned):  # of several reasons, one that drops the pair counts
         reasons[(reasons == "") & judged.hits[reason]] = reason
     dropped = judged.indices[np.isin(reasons, drops) & (judged.sets < len(sources))]
-    return Suspicion(
+    return (
         are_among(fingerprints, fingerprints[dropped]),
-        [*_rows(judged, reasons, data.cleaning.worst)],
+        [*_rows(judged, reasons, keys["worst"])],
         {
             source.name: _figures(judged, number, reasons)
             for number, source in enumerate(judged.sources)

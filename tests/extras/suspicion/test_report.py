@@ -12,10 +12,11 @@ import pytest
 
 from nmt.commands import prepare
 from nmt.config.load import config_from_dict
-from nmt.data.manifest import SUSPICIOUS
-from nmt.data.suspicion.report import part_of_pairs
-from nmt.data.suspicion.rules import REASONS
+from nmt.data.manifest import SUSPICIOUS, config_differences, prepared_config
 from nmt.errors import DataError, NmtWarning
+from nmt.extras.suspicion.keys import CleaningKeys
+from nmt.extras.suspicion.report import part_of_pairs
+from nmt.extras.suspicion.rules import REASONS
 from nmt.lines import read_lines
 from tests.toy import contents
 
@@ -193,6 +194,18 @@ def test_all_pairs_cannot_be_dropped(tmp_path: Path) -> None:
     pairs = [(src, f"<p>{tgt}</p>") for src, tgt in CLEAN[:50]]
     with pytest.raises(DataError, match=r"^data\.cleaning: drops all pairs as suspicious; set it"):
         run(tmp_path, pairs, cleaning=DROP)
+
+
+def test_a_folder_that_records_all_keys_is_the_same(tmp_path: Path) -> None:
+    manifest = run(tmp_path, CLEAN[:300])
+    config = prepared_config(tmp_path, manifest)
+    cleaning = manifest["config"]["data"]["cleaning"]
+    assert cleaning.keys().isdisjoint(REASONS)
+    cleaning |= CleaningKeys().model_dump()
+    assert [*config_differences(manifest, config)] == []
+    cleaning["copies"] = "drop"
+    (difference,) = config_differences(manifest, config)
+    assert difference == 'data.cleaning.copies is "drop" there and "warn" here'
 
 
 def test_a_small_share_is_not_said_to_be_none() -> None:

@@ -10,14 +10,13 @@ is no copy.
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmt.data.corpus import Corpus, Sequences
 from nmt.data.encoding import TokenizedChunk, TokenTable
 from nmt.data.splitting import Mask
+from nmt.data.word_alignment import Floats, Indices
 from nmt.text.tokenizers import NO_SPACES, WORD_CHARACTERS
 
 STEM = 6  # letters
@@ -35,9 +34,6 @@ ROUNDS = 3  # of learning, without the copies found so far
 COPIED, MOSTLY_COPIED, OTHER_SIDE = 2.0, 4.0, 6.0  # sums of weights
 _RUN = re.compile(rf"[{WORD_CHARACTERS}-]*[^\W\d_][{WORD_CHARACTERS}-]*")
 _IS_UNSPACED = re.compile(f"[{UNSPACED}]").match
-
-Floats = NDArray[np.floating[Any]]
-Indices = NDArray[np.integer[Any]]
 
 
 def split(text: str) -> list[str]:

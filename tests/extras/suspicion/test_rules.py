@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.data.suspicion.rules import Reason, reason_of
+from nmt.extras.suspicion.rules import Reason, reason_of
 
 PAGES = ("cp1250", "cp1251", "cp437", "cp866")
 

@@ -10,18 +10,17 @@ from nmt.data.checks import SAME_WORDS
 from nmt.data.corpus import Corpus, Sequences
 from nmt.data.reading import CHUNK_ROWS, Pair, Source
 from nmt.data.splitting import Mask
-from nmt.data.suspicion.rules import REASONS, Reason
-from nmt.data.suspicion.scores import N_KNOWN, SURE, Kind, explain, judge, make_wrong, score
-from nmt.data.suspicion.words import (
-    Floats,
-    Indices,
+from nmt.data.word_alignment import Floats, Indices
+from nmt.data.workers import chunked
+from nmt.extras.suspicion.rules import REASONS, Reason
+from nmt.extras.suspicion.scores import N_KNOWN, SURE, Kind, explain, judge, make_wrong, score
+from nmt.extras.suspicion.words import (
     Words,
     find_copies,
     is_same_text,
     split,
     split_sides,
 )
-from nmt.data.workers import chunked
 from nmt.text.tokenizers import SIDES
 
 MIN_ALIGNED = 2000  # pairs: with fewer, only rules and copies
@@ -56,7 +55,7 @@ class Judged:
 
     Attributes:
         sources: have numbers from 0 on. sets: the number of the source of each pair.
-        indices: of each pair in its source. lines, rules: see `Pairs.origins`.
+        indices: of each pair in its source. lines: in the files. rules: see `number_of_reason`.
         hits: the pairs, by reason. shares: of each source, by reason, then by its number.
         chance: to be wrong. score: high for what is perhaps misaligned.
     """
@@ -71,7 +70,7 @@ class Judged:
         self.sources = [source for source, _ in parts]
         self.sets = np.repeat(np.arange(len(parts)), [len(chosen) for _, chosen in parts])
         self.indices = np.concatenate([chosen for _, chosen in parts])
-        origins = [source.pairs.origins()[chosen] for source, chosen in parts]
+        origins = [source.pairs.origins("suspicious")[chosen] for source, chosen in parts]
         self.lines, self.rules = np.concatenate(origins).astype(np.int64).T
         everything = self.read(np.ones(len(self.sets), np.bool_))
         self._words = Words([*run(split_sides, zip(chunked(everything, CHUNK_ROWS)))])

@@ -21,11 +21,12 @@ import numpy as np
 
 from nmt.data.corpus import Corpus, Ids, Sequences
 from nmt.data.splitting import Mask
-from nmt.data.suspicion.words import Floats, Indices
 from nmt.data.word_alignment import (
     P_EMPTY,
     Cells,
     Direction,
+    Floats,
+    Indices,
     WordAligner,
     cell_keys,
     equal_lengths,

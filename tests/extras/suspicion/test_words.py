@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nmt.data.suspicion.words import Words, find_copies, is_same_text, split, split_sides
+from nmt.extras.suspicion.words import Words, find_copies, is_same_text, split, split_sides
 
 
 @pytest.mark.parametrize(
