@@ -1,100 +1,26 @@
-"""Signs that a file of sentence pairs is not what the configuration says: swapped, shifted, in
-another language. A language is known by its script, or by the stop words that spaCy
-lists for it.
+"""Signs that sentence pairs are not what the configuration says: swapped, shifted, mostly dropped,
+known from another set, with too rare words. A language is known by the stop words that spaCy lists
+for it.
 """
 
-import importlib.util
 import math
 import re
-import runpy
-import unicodedata
 import warnings
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from itertools import chain
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from nmt.data.languages import count_words
 from nmt.data.splitting import Fingerprints, Kind, are_among
 from nmt.errors import DataError, NmtWarning
-from nmt.text.tokenizers import WORD_CHARACTERS, Side
+from nmt.text.tokenizers import Side
 from nmt.text.vocabulary import SPECIALS, Vocabulary
 
 MAX_SHIFT = 3
 
-# Scripts that one language uses, or nearly so, by the first word of Unicode's names of their
-# characters.
-SCRIPTS = {
-    "HIRAGANA": "ja",
-    "KATAKANA": "ja",
-    "CJK": "zh",
-    "HANGUL": "ko",
-    "THAI": "th",
-    "LAO": "lo",
-    "KHMER": "km",
-    "MYANMAR": "my",
-    "TIBETAN": "bo",
-    "GREEK": "el",
-    "HEBREW": "he",
-    "GEORGIAN": "ka",
-    "ARMENIAN": "hy",
-    "TAMIL": "ta",
-    "TELUGU": "te",
-    "KANNADA": "kn",
-    "MALAYALAM": "ml",
-    "GUJARATI": "gu",
-    "SINHALA": "si",
-}
-
-# Languages whose frequent words are those of another one, in spaCy's lists.
-SAME_WORDS = {"sr": "hr", "bs": "hr", "sh": "hr", "no": "nb", "nn": "nb", "gl": "pt"}
-SAME_WORDS |= {"yi": "he", "dz": "bo"}
-SHORT_CODES = """
-    aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv
-    cy da de dv dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr
-    ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw
-    ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn no nr nv
-    ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg sh si sk sl sm sn so sq
-    sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh
-    yi yo za zh zu
-"""  # ISO 639-1
-MIN_SHARE = 0.07  # of a side that is in another language, for a warning
-
-# Signs that a text is not as people write it: what, pattern, least part of the sentences, remedy.
-NOT_RAW = (
-    (
-        "HTML entities",
-        r"&(?:#\d+|#[xX][\da-fA-F]+|[A-Za-z]\w+);",
-        0.02,
-        "undo them with Python's html.unescape",
-    ),
-    ("marks of subword-nmt", r"\S@@(?: |$)", 0.02, "join it with `sed -r 's/(@@ )|(@@ ?$)//g'`"),
-    ("marks of SentencePiece", r"(?:^| )▁\w", 0.02, "join it with `sed 's/ //g; s/▁/ /g'`"),
-    # One such word may be Maltese.
-    ("marks of byte-level BPE", r" Ġ\w+ Ġ", 0.02, "join it with `sed 's/ //g; s/Ġ/ /g'`"),
-    ("marks of the OpenNMT tokenizer", "￭", 0.02, "join it with `sed 's/ *￭ *//g'`"),
-    ("marks of WordPiece", r"\S ##\w", 0.02, "join it with `sed 's/ ##//g'`"),
-    (
-        "doubled or escaped quotation marks",
-        r'""|\\"',
-        0.02,
-        "write all cells in one way (RFC 4180)",
-    ),
-    ("marks of the ends of words", "</w>", 0.02, "join it with `sed 's/ //g; s#</w># #g'`"),
-    (
-        "words split by a tokenizer",
-        r"\w [.,。，、](?: |$)| @-@ ",
-        0.2,
-        "detokenize it with sacremoses",
-    ),
-)
-
-LETTERS = re.compile(rf"(?:(?![\d_])[{WORD_CHARACTERS}])+")
 _WORD = re.compile(r"\w{3,}|\d+")
-_PLACEHOLDER = re.compile(r"%[\w().$*#-]*")  # "s" and "d" are words of many languages
 
 
 Pair = tuple[str, str]
@@ -193,96 +119,10 @@ def check_dropped(name: str, reasons: Mapping[str, int], n_read: int) -> None:
     """Warn if cleaning dropped most pairs."""
     if sum(reasons.values()) > n_read / 2:
         listing = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items() if count)
-        _warn(
+        warn(
             f"{name}: most of its {n_read:,} pairs are dropped: {listing}; check the file, and "
             "data.cleaning"
         )
-
-
-def check_languages(name: str, pairs: Sequence[Pair], languages: tuple[str, str]) -> None:
-    """Warn if a side of a sample seems to be in another language, or the sides are the same."""
-    if sum(src == tgt for src, tgt in pairs) > len(pairs) / 2:
-        _warn(
-            f"{name}: in most pairs, source and target are the same text; check `columns` or "
-            "`files`"
-        )
-    for language, texts in zip(languages, zip(*pairs, strict=True), strict=False):
-        guess, share = find_other_language(texts, language)
-        if share:
-            part = f"at least {share:.0%} of " if share < 0.6 else ""
-            _warn(
-                f"{name}: {part}the {language} sentences are perhaps in another language (they "
-                f"look like {guess}); check data.direction and `columns`"
-            )
-
-
-def check_raw_text(name: str, pairs: Sequence[Pair], languages: tuple[str, str]) -> None:
-    """Warn if a side of a sample was prepared for another program: split, or escaped."""
-    for language, texts in zip(languages, zip(*pairs, strict=True), strict=False):
-        for what, pattern, least, remedy in NOT_RAW:
-            found = [text for text in texts if re.search(pattern, text)]
-            if len(found) >= max(5, least * len(texts)):
-                _warn(
-                    f"{name}: {len(found) / len(texts):.0%} of the {language} sentences have "
-                    f"{what}, for example {found[0][:80]!r}; nmt needs raw text: "
-                    f"{remedy}, or take the original text"
-                )
-                break
-
-
-def check_repetition(name: str, pairs: Sequence[Pair], languages: tuple[str, str]) -> None:
-    """Warn if one text stands beside many different sentences, in place of their translations."""
-    for language, texts in zip(languages, zip(*dict.fromkeys(pairs), strict=True), strict=False):
-        text, count = Counter(texts).most_common(1)[0]
-        if count >= 20 and count > 0.02 * len(pairs):
-            _warn(
-                f"{name}: {text[:80]!r} is the {language} side of {count / len(pairs):.0%} of the "
-                "pairs, each with another sentence; if it stands for missing translations, remove "
-                "these pairs"
-            )
-
-
-def find_other_language(texts: Sequence[str], language: str) -> tuple[str, float]:
-    """Another language than the stated one, and the share of the texts that are clearly in it; 0 if
-    there is no evidence for one.
-    """
-    votes = Counter(chain.from_iterable(_other_languages(text, language) for text in texts))
-    guess, count = votes.most_common(1)[0] if votes else ("", 0)
-    own = SAME_WORDS.get(language, language)
-    if own not in SCRIPTS.values() and len(function_words(own)) < 50:
-        # Few words say little; the words of a language without a list may be those of a relative,
-        # and a code of three letters may be another one for the same language. A code that does not
-        # exist, such as "cz" for "cs", is a mistake, so the guess counts.
-        is_code = own in SHORT_CODES.split()
-        if len(own) == 3 or (is_code and guess not in SCRIPTS.values()):
-            return guess, 0
-    share = count / max(1, len(texts))
-    return guess, share if count >= 10 and share >= MIN_SHARE else 0
-
-
-def _other_languages(text: str, language: str) -> set[str]:
-    """The languages whose script or frequent words a text has, and clearly not the stated one's."""
-    scripts = Counter(
-        unicodedata.name(letter, "").split(" ")[0] for letter in text if letter.isalpha()
-    )
-    n_kana, n_chinese = scripts["HIRAGANA"] + scripts["KATAKANA"], scripts["CJK"]
-    if language == "ja" and n_kana + n_chinese:
-        return {"zh"} if not n_kana and n_chinese >= 8 else set()
-    if language == "zh" and n_chinese and n_kana < 0.2 * n_chinese:
-        return set()
-    own = SAME_WORDS.get(language, language)
-    if any(code == own and scripts[script] for script, code in SCRIPTS.items()):
-        return set()
-    most = max(SCRIPTS, key=lambda script: scripts[script])
-    if scripts[most] > max(1, 0.5 * scripts.total() - n_kana):
-        return {"ja" if n_kana > 0.2 * n_chinese else SCRIPTS[most]}
-    counts = Counter(
-        code
-        for word in set(LETTERS.findall(_PLACEHOLDER.sub("", text.lower())))
-        for code in languages_by_stop_word().get(word, ())
-    )
-    n_own = max(counts[language], counts[own])
-    return {code for code, count in counts.items() if count >= max(n_own + 2, 1.5 * n_own)}
 
 
 def check_held_out(
@@ -307,14 +147,14 @@ def check_held_out(
                 f"{names[name]}: no sentence in it has a translation; check data.{name}"
             )
         if without[name]:
-            _warn(
+            warn(
                 f"{names[name]}: {len(without[name]):,} pairs have a side that is empty or stands "
                 f"for a missing translation (the first: pair {without[name][0]:,}); correct them"
             )
         for other in (train, *held_out[:index]):
             is_shared = are_among(fingerprints[name]("pair"), fingerprints[other]("pair"))
             if is_shared.mean() > 0.1:
-                _warn(
+                warn(
                     f"{names[name]}: {int(is_shared.sum()):,} of its {len(is_shared):,} pairs are "
                     f"also in data.{other}, which makes its scores worthless; take other pairs for "
                     f"data.{name}"
@@ -327,7 +167,7 @@ def check_vocabulary(side: str, n_tokens: int, coverage: float) -> None:
     if not n_tokens:
         raise DataError(f"the {side} vocabulary has no token; {remedy}")
     if coverage < 0.5:
-        _warn(
+        warn(
             f"the {side} vocabulary knows only {coverage:.0%} of the tokens of the dev set; "
             f"{remedy}"
         )
@@ -343,7 +183,7 @@ def check_subwords(vocabularies: Mapping[Side, Vocabulary], size: int) -> None:
         counts = vocabulary.counts[len(SPECIALS) :]
         n_rare = sum(count < 3 for count in counts)
         if n_rare > len(counts) / 2 and better < 0.9 * size:
-            _warn(
+            warn(
                 f"tokenizer.size: {size:,} is too large for this data: {n_rare:,} of the "
                 f"{len(counts):,} {side} subwords occur fewer than three times in the training "
                 f"data; set it to about {better:,}"
@@ -351,37 +191,6 @@ def check_subwords(vocabularies: Mapping[Side, Vocabulary], size: int) -> None:
             break
 
 
-def count_words(text: str, languages: tuple[str, str]) -> tuple[int, int]:
-    """How many words of `text` are frequent only in the first language, and only in the second."""
-    first, second = map(function_words, languages)
-    words = set(LETTERS.findall(text.lower()))
-    return len(words & first - second), len(words & second - first)
-
-
-@cache
-def function_words(language: str) -> frozenset[str]:
-    """The stop words of a language, without contractions; empty if spaCy has none."""
-    path = spacy_languages() / language / "stop_words.py"
-    words = runpy.run_path(str(path))["STOP_WORDS"] if path.is_file() else ()
-    return frozenset(word for word in words if LETTERS.fullmatch(word))
-
-
-def spacy_languages() -> Path:
-    """The folder of spaCy's languages, to read single files: importing spaCy takes seconds."""
-    package = importlib.util.find_spec("spacy")
-    folders = package.submodule_search_locations if package else None
-    return Path(next(iter(folders or ()), "")) / "lang"
-
-
-@cache
-def languages_by_stop_word() -> dict[str, list[str]]:
-    """The languages that have each word among their stop words."""
-    languages: dict[str, list[str]] = {}
-    for path in sorted(spacy_languages().glob("*/stop_words.py")):
-        for word in function_words(path.parent.name):
-            languages.setdefault(word.lower(), []).append(path.parent.name)
-    return languages
-
-
-def _warn(text: str) -> None:
+def warn(text: str) -> None:
+    """Warn the user."""
     warnings.warn(text, NmtWarning, stacklevel=3)

@@ -195,7 +195,7 @@ def read_pairs(
         config: which pairs to drop; None for a dev or test set from its own files, which is used
             whole.
         advance: called with numbers of bytes that were read from the files.
-        languages: codes of source and target, to notice that they are swapped, or others.
+        languages: codes of source and target, to notice that they are swapped.
         target_first: fingerprint whole pairs as the opposite direction does.
 
     Raises:
@@ -203,8 +203,6 @@ def read_pairs(
             file have another encoding, the languages are swapped, or the sides are shifted.
     """
     total, count_before = Tally(), len(output)
-    # At most 2000 evenly spaced pairs, whose languages are checked: every second, fourth ... one.
-    sample, step = list[Pair](), 1
     for source in sources:
         calls = (
             (source, config, rows, source.first_line + index * CHUNK_ROWS, languages, target_first)
@@ -215,9 +213,6 @@ def read_pairs(
         for chunk in workers.map(clean_rows, calls):
             output.append(chunk)
             tally.add(chunk.tally)
-            sample += map(to_pair, chunk.lines.split("\n")[:-1:step])
-            while len(sample) > 2000:
-                sample, step = sample[::2], 2 * step
         n_undecodable = tally.dropped[UNDECODABLE]
         if n_undecodable > tally.non_ascii:  # not only a few damaged rows among others
             problem = (
@@ -232,9 +227,6 @@ def read_pairs(
     if len(output) == count_before:
         raise DataError(_nothing_usable(name, total))
     checks.check_dropped(name, total.dropped, total.read)
-    checks.check_languages(name, sample, languages)
-    checks.check_raw_text(name, sample, languages)
-    checks.check_repetition(name, sample, languages)
     return total
 
 

@@ -14,8 +14,8 @@ from nmt.config.load import config_from_dict
 from nmt.config.parts import choices
 from nmt.config.schema import Config, SourceConfig
 from nmt.config.yaml_text import comment, parse, to_yaml
-from nmt.data.checks import SAME_WORDS
 from nmt.data.formats import Languages
+from nmt.data.languages import SAME_WORDS
 from nmt.data.manifest import MANIFEST
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation.scores import choose_tokenizer

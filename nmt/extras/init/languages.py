@@ -8,7 +8,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from nmt.data.checks import LETTERS, SCRIPTS, SHORT_CODES, languages_by_stop_word, spacy_languages
+from nmt.data.languages import (
+    LETTERS,
+    SCRIPTS,
+    SHORT_CODES,
+    languages_by_stop_word,
+    spacy_languages,
+)
 from nmt.text.tokenizers import NO_SPACES
 
 # The codes of three letters that corpora have.

@@ -105,9 +105,8 @@ def measure(
     name, n_rows = named([*counts]), counts.total()
     columns = np.frombuffer(b"".join(fingerprints), "<u8").reshape(-1, len(KINDS))
     different = columns[splitting.find_first(columns[:, 0])]
-    checks.check_dropped(name, tally.dropped, tally.read)
     sample = [*map(to_pair, texts[:: len(texts) // MAX_CHECKED + 1])]
-    checks.check_languages(name, sample, languages)
+    _check(name, tally, sample, languages)
     part = n_cleaned / n_rows if n_rows else 1
     return Measures(
         name,
@@ -146,6 +145,14 @@ def by_file(texts: Mapping[str, int]) -> str:
     """How many texts came from each file, if there are several."""
     listing = ", ".join(f"{name} {count:,}" for name, count in texts.items())
     return f"texts of each file: {listing}" if len(texts) > 1 else ""
+
+
+def _check(name: str, tally: Tally, sample: Sequence[Pair], languages: Languages) -> None:
+    """Warn of files that are not what they seem."""
+    from nmt.extras.suspicion.sample import check_languages
+
+    checks.check_dropped(name, tally.dropped, tally.read)
+    check_languages(name, sample, languages)
 
 
 def _look(pairs: Pairs, tally: Tally, languages: Languages) -> Iterator[tuple[str, str]]:
@@ -208,6 +215,5 @@ def read_pairs(paths: Sequence[Path], languages: Languages) -> tuple[list[Pair],
     name = named([*counts])
     if not pairs:
         raise DataError(f"{name}: none of its {tally.read:,} pairs can be used")
-    checks.check_dropped(name, tally.dropped, tally.read)
-    checks.check_languages(name, pairs[:: len(pairs) // MAX_CHECKED + 1], languages)
+    _check(name, tally, pairs[:: len(pairs) // MAX_CHECKED + 1], languages)
     return pairs, by_file(counts)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from nmt.data.checks import SAME_WORDS
 from nmt.data.corpus import Corpus, Sequences
+from nmt.data.languages import SAME_WORDS
 from nmt.data.reading import CHUNK_ROWS, Pair, Source
 from nmt.data.splitting import Mask
 from nmt.data.word_alignment import Floats, Indices

@@ -20,6 +20,7 @@ from nmt.data.word_alignment import Indices
 from nmt.errors import NmtWarning
 from nmt.extras.suspicion.find import Judged, Run
 from nmt.extras.suspicion.rules import REASONS, Reason
+from nmt.extras.suspicion.sample import check_sample
 from nmt.lines import write_lines
 
 COLUMNS = ("reason", "chance", "file", "line", "source", "target")
@@ -43,12 +44,15 @@ WHAT: dict[Reason, str] = {
 def filter_pairs(
     job: Job, sources: Sequence[Source], held_out: Sequence[Source]
 ) -> tuple[Mask, Figures]:
-    """Write the list of suspicious pairs, if there are any, and warn of all that stay.
+    """Write the list of suspicious pairs, if there are any, and warn of all that stay, and of signs
+    in samples.
 
     Returns:
         Which of the training pairs are to be dropped, and the figures; see `find_suspicious`.
     """
     data = job.config.data
+    for source in (*sources, *held_out):
+        check_sample(source, (data.src_language, data.tgt_language))
     is_dropped, rows, sets = find_suspicious(sources, held_out, data, job.workers.map)
     if rows:
         write_lines(job.folder / SUSPICIOUS, map("\t".join, [COLUMNS, *rows]))
