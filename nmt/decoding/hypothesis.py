@@ -125,21 +125,6 @@ def sampling_probabilities(
     return probabilities
 
 
-def banned_ids(
-    too_short: NDArray[np.bool_], forbidden: Sequence[int], *, eos: int
-) -> NDArray[np.int64]:
-    """The ids [N, M] that must not extend each of N hypotheses, some of them repeated.
-
-    Args:
-        too_short: [N], True where <eos> is not allowed yet.
-        forbidden: ids that are never allowed; at least one.
-    """
-    never = np.broadcast_to(np.array(forbidden), (len(too_short), len(forbidden)))
-    if not too_short.any():
-        return never
-    return np.column_stack([never, np.where(too_short, eos, forbidden[0])])
-
-
 def upper_bound(
     log_prob: NDArray[np.float64], max_length: NDArray[np.float64], options: DecodingConfig
 ) -> NDArray[np.float64]:

@@ -30,7 +30,6 @@ from nmt.decoding.hypothesis import (
     FinishedHypothesis,
     Hypothesis,
     NBestLists,
-    banned_ids,
     sample,
     trace_back,
     upper_bound,
@@ -163,7 +162,10 @@ class _Beams:
         if len(rows) < is_open.size:
             vectors = vectors.select(rows)
         sentence = np.repeat(self.sentence, self.width)[rows]
-        banned = banned_ids(self.min_length[sentence] > t, self.forbidden, eos=EOS)
+        is_too_short = self.min_length[sentence] > t
+        banned = np.column_stack(  # [N, M]
+            [np.tile(self.forbidden, (len(rows), 1)), np.where(is_too_short, EOS, PAD)]
+        )
         if self.samples:
             uniform = np.stack([self.random[i][:, t] for i in self.sentence])[is_open]
             candidates = sample(model.log_probs(vectors), banned, uniform, self.options)
