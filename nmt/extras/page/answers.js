@@ -171,7 +171,7 @@ class Translator {
   // The words that could follow the first tokens of a translation, each with the rest.
   async alternatives({ q: text, tokens }) {
     const prefix = this.idsOf(tokens);
-    const step = [...follow(this.model, [this.read(text).src], prefix)].at(-1);
+    const step = stepAfter(this.model, this.read(text).src, prefix);
     const found = new Map();
     for (const id of step.words(0, N_ALTERNATIVES, [...SPECIALS.keys()])) {
       const probability = Math.exp(step.logProb(0, id));
@@ -187,23 +187,6 @@ class Translator {
       return words.map((word) => ({ word: word.text, probability, translation, warnings }));
     });
     return { alternatives };
-  }
-
-  // How much less probable each token of a translation and its end become, in nats, without each
-  // word of the source.
-  async without({ q: text, tokens }) {
-    const { srcTokens, src } = this.read(text);
-    const [words, places] = this.groupWords(text, srcTokens, this.src.tokenizer);
-    if (words.length < 2) return { losses: [] }; // without its only word, nothing is left
-    const shorter = words.map((_, word) => src.filter((_, i) => places[i] !== word));
-    const ids = [...this.idsOf(tokens), EOS];
-    const losses = words.map(() => []);
-    for (const step of follow(this.model, [src, ...shorter], ids.slice(0, -1))) {
-      if (losses[0].length % STEPS_AT_ONCE === 0) await pause();
-      const id = ids[losses[0].length];
-      losses.forEach((loss, i) => loss.push(step.logProb(0, id) - step.logProb(i + 1, id)));
-    }
-    return { losses };
   }
 
   // What the beam kept at each step.

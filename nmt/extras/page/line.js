@@ -98,23 +98,7 @@ class Line {
   async weights({ text, words, attention }) {
     if (!attention) return "The model has no attention.";
     const label = `Attention in percent, ${this.run.name}: ${text}`;
-    const rows = attention.map((row) => row.map((weight) => 100 * weight));
-    return shadedTable(label, this.sources, words, rows, 100);
-  }
-
-  // How much each word of the translation depends on each source word.
-  async losses({ text, words, tokens, attention }) {
-    const { losses } = await this.ask("/without", { tokens });
-    const sources = this.line.src_words;
-    if (!losses.length) return "The source has only one word: there is nothing to leave out.";
-    if (losses.length !== sources.length) throw new Error("The source words are unclear.");
-    const sum = (values) => values.reduce((total, value) => total + value, 0);
-    const rows = words.map(({ token }, i) => {
-      const end = words[i + 1]?.token ?? tokens.length;
-      return losses.map((ofTokens) => sum(ofTokens.slice(token, end)));
-    });
-    const label = `Nats without each source word, ${this.run.name}: ${text}`;
-    return shadedTable(label, sources, words, rows, 5, attention ?? []);
+    return attentionTable(label, this.sources, words, attention);
   }
 
   async tree() {

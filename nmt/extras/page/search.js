@@ -1,4 +1,4 @@
-// Beam search for one sentence, as nmt/decoding/search.py; and the steps along a translation.
+// Beam search for one sentence, as nmt/decoding/search.py.
 
 const STEPS_AT_ONCE = 10; // between two calls of pause, see worker.js
 
@@ -114,13 +114,13 @@ async function search(model, source, options, nBest, prefix = []) {
   return { best: finished, steps };
 }
 
-// The decoder reads the tokens `ids`, the same for all sources: its steps, of which each has the
-// words for the next token.
-function* follow(model, sources, ids) {
-  let encoded = model.encode(sources);
+// The step in which the decoder has read the tokens `ids`, with the words for the next token.
+function stepAfter(model, source, ids) {
+  let encoded = model.encode([source]);
+  let step;
   for (const [position, id] of [SOS, ...ids].entries()) {
-    const step = model.step(encoded, Array(sources.length).fill(id), position);
-    yield step;
-    encoded = step.after([...sources.keys()]);
+    step = model.step(encoded, [id], position);
+    encoded = step.after([0]);
   }
+  return step;
 }

@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from nmt.extras.export.web_page import write_web
 from nmt.extras.serve.answers import ServedRun, find_alternatives, line_details
-from nmt.extras.serve.whatif import beam_tree, losses_without
+from nmt.extras.serve.whatif import beam_tree
 from nmt.texts.warnings import DESCRIPTIONS, ITEMS_CHANGED, SENTENCES_LOST, WORDLESS
 from tests.conftest import Run
 from tests.extras.analysis.test_html import needs_chromium
@@ -185,8 +185,6 @@ def test_answers_are_those_of_the_server(page: Page, served: list[ServedRun]) ->
     (begun,) = run.texts.sentence_translator.translate_n_best([DOG], 1, [text])
     (found,) = ask(page, "/translate", q=[DOG], prefix=text)["lines"]
     same(found, line_details(begun, run))
-    same(ask(page, "/without", q=DOG, tokens=tokens)["losses"], losses_without(run, DOG, tokens))
-    assert ask(page, "/without", q="dog", tokens=tokens)["losses"] == []
     same(ask(page, "/tree", q=DOG)["nodes"], beam_tree(run, DOG))
 
 
