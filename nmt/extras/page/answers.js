@@ -94,7 +94,7 @@ class Translator {
       sentences.push({
         source,
         src_words: this.groupWords(source, srcTokens, this.src.tokenizer)[0],
-        warnings: best.slice(0, 1).flatMap((each) => this.warningsOf(each)),
+        warnings: best.slice(0, 1).flatMap((each) => warningsOf(each, this)),
         translations: best.map((each) => this.describe(each)),
       });
     }
@@ -103,13 +103,6 @@ class Translator {
     const text = texts.join(this.rules.writes_spaces ? " " : "");
     const warnings = new Set(sentences.flatMap((sentence) => sentence.warnings));
     return { source: line, warnings: [...warnings], translations: [{ text }], sentences };
-  }
-
-  warningsOf(translation) {
-    const { warnings } = this.rules;
-    const texts = warningsOf(translation, warnings, this.src, this.tgt);
-    const isChanged = lacksItems(translation.source, translation.text, this.rules);
-    return isChanged ? [...texts, warnings.descriptions["items changed"]] : texts;
   }
 
   // The words of a translation with their probabilities, and the attention between words.
@@ -181,7 +174,7 @@ class Translator {
       if (!found.has(best.text)) found.set(best.text, { best, probability });
     }
     const alternatives = [...found.values()].flatMap(({ best, probability }) => {
-      const [translation, warnings] = [this.describe(best), this.warningsOf(best)];
+      const [translation, warnings] = [this.describe(best), warningsOf(best, this)];
       // None: the token continues the word before.
       const words = translation.words.filter(({ token }) => token === prefix.length);
       return words.map((word) => ({ word: word.text, probability, translation, warnings }));

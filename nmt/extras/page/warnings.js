@@ -1,5 +1,5 @@
-// Which translations are probably wrong: as nmt/texts/warnings.py, without lost sentences,
-// changed items, and lines without words.
+// Which translations are probably wrong: as nmt/texts/warnings.py, without lost sentences and lines
+// without words.
 
 const hasLetters = (text) => /\p{L}/u.test(text);
 
@@ -26,15 +26,17 @@ class Language {
   }
 }
 
-// Their texts. translation: see answers.js; rules: by Python.
-function warningsOf(translation, rules, src, tgt) {
-  const { srcTokens, tokens, srcCut, complete } = translation;
-  const isRepeating = repeats(tokens, rules) && !repeats(srcTokens, rules);
-  const names = [warningOfSource(translation, rules, src, tgt)];
+// Their texts. translation: see answers.js; rules: by Python; src, tgt: languages.
+function warningsOf(translation, { rules, src, tgt }) {
+  const { source, text, srcTokens, tokens, srcCut, complete } = translation;
+  const { warnings } = rules;
+  const isRepeating = repeats(tokens, warnings) && !repeats(srcTokens, warnings);
+  const names = [warningOfSource(translation, warnings, src, tgt)];
   if (srcCut) names.push("source cut");
   if (!complete) names.push("output cut");
   if (isRepeating) names.push("output repeats");
-  return names.filter(Boolean).map((name) => rules.descriptions[name]);
+  if (lacksItems(source, text, rules)) names.push("items changed");
+  return names.filter(Boolean).map((name) => warnings.descriptions[name]);
 }
 
 function warningOfSource({ source, text, srcTokens, replaced }, rules, src, tgt) {
