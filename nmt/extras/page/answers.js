@@ -11,6 +11,7 @@ class Translator {
     const { decoding, vocabularies, tokenizers } = parts;
     [this.rules, this.options] = [parts, decoding];
     this.wide = new RegExp(parts.wide, "u");
+    this.copied = new RegExp(parts.copied, "su");
     this.model = new Model(parts, weights);
     [this.src, this.tgt] = ["src", "tgt"].map((side) => {
       return new Language(new Tokenizer(tokenizers[side]), vocabularies[side]);
@@ -30,7 +31,7 @@ class Translator {
   async findBest(text, n, prefix, nBest = n) {
     const given = this.read(text);
     if (!given.src.length) return [];
-    if (!prefix.length && isCopied(text, this.rules.not_copied)) return [copyOf(given)];
+    if (!prefix.length && this.copied.test(text)) return [copyOf(given)];
     const { best } = await search(this.model, given.src, this.options, nBest, prefix);
     const all = best.map((end) => this.translationOf(given, end));
     const texts = all.map((each) => each.text);
@@ -142,12 +143,9 @@ class Translator {
   // stand between spaces; in scripts that write none, each token is a word.
   groupWords(text, tokens, tokenizer) {
     if (this.wide.test(text)) {
-      const words = [];
-      const indices = tokens.map((token) => {
-        const word = tokenizer.join([token]);
-        return word ? words.push(word) - 1 : -1;
-      });
-      return [words, indices];
+      const words = tokens.map((token) => tokenizer.join([token]));
+      let n = 0;
+      return [words.filter(Boolean), words.map((word) => (word ? n++ : -1))];
     }
     let before = "";
     const indices = tokens.map((_, i) => {
@@ -197,13 +195,6 @@ class Translator {
     }));
     return { nodes };
   }
-}
-
-// Whether a line is its own translation: it has no letters, and no foreign sign such as "。".
-// notCopied: such signs; or null.
-function isCopied(text, notCopied) {
-  if (notCopied === null || /\p{L}/u.test(text)) return false;
-  return /^[\x00-\x7f]*$/.test(text) || ![...notCopied].some((sign) => text.includes(sign));
 }
 
 // A line without words is its own translation.
