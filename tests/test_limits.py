@@ -33,7 +33,7 @@ CORE = [path for path in NMT if path not in EXTRAS and path not in TEXTS]
 RINGS = {
     "core": (CORE, 10_732),
     "texts": (TEXTS, 1_734),
-    "extras": (EXTRAS, 7_356),
+    "extras": (EXTRAS, 7_359),
     "tests": ([*ROOT.glob("tests/**/*.py")], 15_299),
     "scripts": ([*ROOT.glob("scripts/**/*.py")], 2_078),
 }
@@ -61,7 +61,7 @@ def test_statements(ring: str) -> None:
 def test_lines_of_scripts_for_browsers() -> None:
     texts = (path.read_text(encoding="utf-8") for path in ROOT.glob("nmt/**/*.js"))
     lines = [line for text in texts for line in text.splitlines()]
-    assert len(lines) <= 1_811
+    assert len(lines) <= 1_794
     assert max(map(len, lines)) <= 100
 
 

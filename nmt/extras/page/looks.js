@@ -2,14 +2,16 @@
 // A closer look at a translation: the table of attention, and the tree of the beam.
 
 // Source words as columns, output words as rows.
-function attentionTable(label, sources, words, weights) {
+function attentionTable(run, sources, { text, words, attention }) {
+  if (!attention) return "The model has no attention.";
   const header = (scope, word) => make("th", { scope }, make("bdi", {}, word));
   const cell = (weight) => make(`td.w${Math.round(10 * weight)}`, {}, toPercent(weight) || "");
   const head = make("tr", {}, make("td"), ...sources.map((word) => header("col", word)));
-  const rows = weights.map((row, i) => {
+  const rows = attention.map((row, i) => {
     return make("tr", {}, header("row", words[i].text), ...row.map(cell));
   });
   const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
+  const label = `Attention in percent, ${run.name}: ${text}`;
   return make("div.scroll", { tabIndex: 0, role: "region", ariaLabel: label }, table);
 }
 
