@@ -188,17 +188,17 @@ def _model(
     files = graphs_of(load_model(run, checkpoint).eval(), "float32")
     if files is None:
         raise ConfigError("graphs cannot express its model; it needs torch")
-    model = {
+    model: dict[str, Any] = {
         "languages": languages,
         "decoding": {key: getattr(config.decoding, key) for key in DECODING_KEYS},
         "copied": _copied_lines(WordlessLines(*vocabularies)),
-        "vocabularies": {
-            side: {"tokens": [*each], "counts": each.counts}
-            for side, each in zip(SIDES, vocabularies, strict=True)
-        },
-        "tokenizers": {
-            side: tokenizer_data(load_tokenizer(config.tokenizer, language, side, run))
-            for side, language in zip(SIDES, languages, strict=True)
+        **{
+            side: {
+                "tokens": [*vocabulary],
+                "counts": vocabulary.counts,
+                "tokenizer": tokenizer_data(load_tokenizer(config.tokenizer, language, side, run)),
+            }
+            for side, language, vocabulary in zip(SIDES, languages, vocabularies, strict=True)
         },
         "sentences": sentence_rules(languages[0]),
         "warnings": warning_rules(),

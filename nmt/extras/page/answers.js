@@ -8,14 +8,11 @@ const last = (values) => Math.max(-1, ...values);
 // A run that translates. Its parts come from web_page.py; weights: ArrayBuffer.
 class Translator {
   constructor(parts, weights) {
-    const { decoding, vocabularies, tokenizers } = parts;
-    [this.rules, this.options] = [parts, decoding];
+    [this.rules, this.options] = [parts, parts.decoding];
     this.wide = new RegExp(parts.wide, "u");
     this.copied = new RegExp(parts.copied, "su");
     this.model = new Model(parts, weights);
-    [this.src, this.tgt] = ["src", "tgt"].map((side) => {
-      return new Language(new Tokenizer(tokenizers[side]), vocabularies[side]);
-    });
+    [this.src, this.tgt] = [new Language(parts.src), new Language(parts.tgt)];
   }
 
   // A text, its tokens that the model reads, and their ids.

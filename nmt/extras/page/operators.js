@@ -7,12 +7,8 @@ const sum = (values) => values.reduce((total, value) => total + value, 0);
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 const asTensor = (values, dims) => ({ data: Float32Array.from(values), dims });
 
-// A tensor as three axes [outer, n, inner], of which the middle one is `axis`.
-function around({ dims }, axis) {
-  const inner = dims.slice(axis).slice(1);
-  return [size(dims.slice(0, axis)), dims.at(axis), size(inner)];
-}
-const stepsOf = (tensor) => tensor.dims.map((_, axis) => around(tensor, axis)[2]);
+// How far the elements lie apart along each axis.
+const stepsOf = ({ dims }) => dims.map((_, axis) => size(dims.slice(axis + 1)));
 
 // A tensor of these dimensions, of the elements that lie `steps` apart along its axes.
 function strided(data, dims, steps, first = 0) {
@@ -59,11 +55,12 @@ const elementwise = (compute) => (tensors) => {
 // compute: the values along an axis -> a value.
 const reduction =
   (compute) =>
-  ([a, chosen], { axes = chosen?.data, keepdims = 1 }) => {
-    const [outer, n, inner] = around(a, axes[0]);
-    const values = strided(a.data, [outer, inner, n], [n * inner, 1, inner]).data;
-    const data = a.data.slice(0, outer * inner).map((_, i) => compute(part(values, i, n)));
-    return { data, dims: a.dims.toSpliced(axes[0], 1, ...(keepdims ? [1] : [])) };
+  ([a, chosen], { axes: [axis] = chosen.data, keepdims }) => {
+    const [n, step] = [a.dims.at(axis), stepsOf(a).at(axis)];
+    const outer = a.data.length / n / step;
+    const values = strided(a.data, [outer, step, n], [n * step, 1, step]).data;
+    const data = a.data.slice(0, outer * step).map((_, i) => compute(part(values, i, n)));
+    return { data, dims: a.dims.toSpliced(axis, 1, ...(keepdims ? [1] : [])) };
   };
 
 // change: changes a row along the last axis.
@@ -118,7 +115,7 @@ const OPERATORS = {
   Concat: (all, { axis }) => {
     const dims = all[0].dims.with(axis, sum(all.map((a) => a.dims.at(axis))));
     const data = new Float32Array(size(dims));
-    const [outer] = around(all[0], axis);
+    const outer = size(dims.slice(0, axis));
     for (let i = 0, to = 0; to < data.length; i++) {
       for (const a of all) {
         const values = part(a.data, i, a.data.length / outer);

@@ -5,10 +5,10 @@ const hasLetters = (text) => /\p{L}/u.test(text);
 
 // A language: its tokenizer, and its vocabulary with the counts of the training data.
 class Language {
-  constructor(tokenizer, { tokens, counts }) {
+  constructor({ tokenizer, tokens, counts }) {
     const total = Math.max(sum(counts), 1);
     const logProbs = counts.map((count) => Math.log(Math.max(count, 0.5) / total));
-    Object.assign(this, { tokenizer, tokens, logProbs });
+    Object.assign(this, { tokenizer: new Tokenizer(tokenizer), tokens, logProbs });
     this.unknown = logProbs.reduce((one, other) => Math.min(one, other));
     this.ids = new Map(tokens.map((token, id) => [token, id]).slice(SPECIALS.length));
   }

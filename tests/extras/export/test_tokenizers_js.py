@@ -229,9 +229,8 @@ def test_warnings_are_those_of_nmt(page: Page, models: Path, kind: str) -> None:
     found = ask(
         page,
         """(data, vocabularies, translations, rules) => {
-            const tokenizer = new Tokenizer(data);
             const [src, tgt] = vocabularies.map(
-                ([tokens, counts]) => new Language(tokenizer, { tokens, counts }));
+                ([tokens, counts]) => new Language({ tokenizer: data, tokens, counts }));
             const itemsChanged = rules.warnings.descriptions["items changed"];
             return translations.map((each) =>
                 warningsOf(each, { rules, src, tgt }).filter((text) => text !== itemsChanged));
