@@ -103,10 +103,10 @@ function layer(nStates, advance) {
 
 // As in ONNX: (inputs, attributes) -> output, or outputs; and `Linear`, for constant weights. They
 // do what nmt/model/graphs.py needs: Cast keeps the numbers; Range from 0; Reshape without 0;
-// Squeeze, Unsqueeze (at -1, or from the start) and reductions of one axis; Gather along the first
-// one; LogSoftmax, Softmax, LayerNormalization and ScatterElements (which adds) along the last one;
-// Slice along one, between places from the start, while a second one stays whole; Slice and Range
-// with steps of 1; Split into equal parts. program.py reads the names in this table.
+// Squeeze, Unsqueeze and reductions of one axis; Gather along the first one; LogSoftmax, Softmax,
+// LayerNormalization and ScatterElements (which adds) along the last one; Slice along one, between
+// places from the start, while a second one stays whole; Slice and Range with steps of 1; Split
+// into equal parts. program.py reads the names in this table.
 const OPERATORS = {
   Abs: elementwise(Math.abs),
   Add: elementwise((x, y) => x + y),
@@ -236,13 +236,9 @@ const OPERATORS = {
     const [dims, steps] = [a.dims, stepsOf(a)].map((list) => perm.map((axis) => list[axis]));
     return strided(a.data, dims, steps);
   },
-  Unsqueeze: ([
-    { data, dims },
-    {
-      data: [axis],
-    },
-  ]) => {
-    return { data, dims: dims.toSpliced(axis < 0 ? dims.length : axis, 0, 1) };
+  Unsqueeze: ([{ data, dims }, axes]) => {
+    const [axis] = axes.data;
+    return { data, dims: dims.toSpliced(axis < 0 ? axis + dims.length + 1 : axis, 0, 1) };
   },
   Where: elementwise((isFirst, first, second) => (isFirst ? first : second)),
 };
