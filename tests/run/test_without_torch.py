@@ -29,7 +29,6 @@ with TestClient(create_app(Api(runs), hosts=None)) as client:
         ("translate", dict(alternatives=1, details=True)),
         ("alternatives", dict(tokens=["Der"])),
         ("tree", dict()),
-        ("without", dict(tokens=["Der", "Hund"])),
     ):
         answer = client.post(f"/{{place}}", json={{"q": sys.argv[1], **body}})
         assert answer.status_code == 200, answer.text

@@ -43,7 +43,7 @@ def to_program(graph: bytes, store: Store, unused: Collection[str] = ()) -> dict
         """Store a constant once; returns its name in the program."""
         array, name = constants[name], name + " (rows)" * are_rows
         if name not in tensors:
-            tensors[name] = store.add(_narrow(array), are_rows and array.ndim > 1)
+            tensors[name] = store.add(array.astype(np.float32), are_rows and array.ndim > 1)
         return name
 
     outputs = [each.name for each in model.graph.output if each.name not in unused]
@@ -74,13 +74,6 @@ def _needed(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> list[onn
     return kept
 
 
-def _narrow(array: Array) -> Array:
-    """A constant in a type of the runtime, whose integers have 32 bits."""
-    if array.dtype == np.int64:
-        array = array.clip(-(1 << 31), (1 << 31) - 1)  # the end of a slice is 2^63
-    return array.astype({"f": "float32", "b": "uint8", "i": "int32"}[array.dtype.kind])
-
-
 def _simplified(
     node: onnx.NodeProto, attributes: dict[str, Any], constants: dict[str, Array]
 ) -> tuple[str, list[str]]:
@@ -89,6 +82,8 @@ def _simplified(
     if operator == "ConstantOfShape":
         operator, inputs = "Expand", [f"{node.output[0]} (value)", *inputs]
         constants[inputs[0]] = numpy_helper.to_array(attributes.pop("value")).reshape(())
+    elif operator == "Tile":
+        operator = "Expand"  # of graphs.py, it repeats along axes of size 1
     elif operator == "Gemm" or (operator == "MatMul" and inputs[1] in constants):
         operator = "Linear"
         if not attributes.get("transB"):

@@ -25,7 +25,7 @@ class Store:
         tensor: dict[str, Any] = {"dims": array.shape}
         if are_rows and self.weights == "int8":
             array, scales = compact(array)
-            tensor["scales"] = self._place(scales)
+            tensor["scales"] = self.add(scales)
         kind = "BigInt64" if array.dtype == np.int64 else array.dtype.name.title()
         return tensor | {"type": f"{kind}Array", "at": self._place(array)}
 

@@ -183,21 +183,24 @@ def _model(
     _check_search(config)
     languages = config.data.src_language, config.data.tgt_language
     vocabularies, store = load_vocabularies(run), Store(weights)
-    wordless = WordlessLines(*vocabularies)
-    files = graphs_of(load_model(run, checkpoint).eval(), "float32")
+    trained = load_model(run, checkpoint).eval()
+    for part in trained.modules():
+        if not type(part).__module__.startswith(("nmt.", "torch.")):
+            raise ConfigError(f"{type(part).__name__}: a part of your own cannot run in a page")
+    files = graphs_of(trained, "float32")
     if files is None:
         raise ConfigError("graphs cannot express its model; it needs torch")
-    model = {
+    model: dict[str, Any] = {
         "languages": languages,
         "decoding": {key: getattr(config.decoding, key) for key in DECODING_KEYS},
-        "not_copied": "".join(sorted(wordless.only_source)) if wordless.are_copied else None,
-        "vocabularies": {
-            side: {"tokens": [*each], "counts": each.counts}
-            for side, each in zip(SIDES, vocabularies, strict=True)
-        },
-        "tokenizers": {
-            side: tokenizer_data(load_tokenizer(config.tokenizer, language, side, run))
-            for side, language in zip(SIDES, languages, strict=True)
+        "copied": _copied_lines(WordlessLines(*vocabularies)),
+        **{
+            side: {
+                "tokens": [*vocabulary],
+                "counts": vocabulary.counts,
+                "tokenizer": tokenizer_data(load_tokenizer(config.tokenizer, language, side, run)),
+            }
+            for side, language, vocabulary in zip(SIDES, languages, vocabularies, strict=True)
         },
         "sentences": sentence_rules(languages[0]),
         "warnings": warning_rules(),
@@ -241,6 +244,12 @@ def _wide_characters() -> str:
     codes = groupby(range(sys.maxunicode + 1), lambda code: east_asian_width(chr(code)) in "WF")
     ranges = ([*run] for is_wide, run in codes if is_wide)
     return "[" + "".join(f"\\u{{{run[0]:x}}}-\\u{{{run[-1]:x}}}" for run in ranges) + "]"
+
+
+def _copied_lines(wordless: WordlessLines) -> str:
+    """A regular expression of JavaScript for the lines in `wordless`."""
+    signs = "".join(f"\\u{{{ord(sign):x}}}" for sign in sorted(wordless.only_source))
+    return rf"^(?!.*\p{{L}})(?:[\0-\x7f]*|[^{signs}]*)$" if wordless.are_copied else "(?!)"
 
 
 def _page(runs: Sequence[dict[str, Any]]) -> str:

@@ -8,13 +8,11 @@ const last = (values) => Math.max(-1, ...values);
 // A run that translates. Its parts come from web_page.py; weights: ArrayBuffer.
 class Translator {
   constructor(parts, weights) {
-    const { decoding, vocabularies, tokenizers } = parts;
-    [this.rules, this.options] = [parts, decoding];
+    [this.rules, this.options] = [parts, parts.decoding];
     this.wide = new RegExp(parts.wide, "u");
+    this.copied = new RegExp(parts.copied, "su");
     this.model = new Model(parts, weights);
-    [this.src, this.tgt] = ["src", "tgt"].map((side) => {
-      return new Language(new Tokenizer(tokenizers[side]), vocabularies[side]);
-    });
+    [this.src, this.tgt] = [new Language(parts.src), new Language(parts.tgt)];
   }
 
   // A text, its tokens that the model reads, and their ids.
@@ -30,7 +28,7 @@ class Translator {
   async findBest(text, n, prefix, nBest = n) {
     const given = this.read(text);
     if (!given.src.length) return [];
-    if (!prefix.length && isCopied(text, this.rules.not_copied)) return [copyOf(given)];
+    if (!prefix.length && this.copied.test(text)) return [copyOf(given)];
     const { best } = await search(this.model, given.src, this.options, nBest, prefix);
     const all = best.map((end) => this.translationOf(given, end));
     const texts = all.map((each) => each.text);
@@ -94,7 +92,7 @@ class Translator {
       sentences.push({
         source,
         src_words: this.groupWords(source, srcTokens, this.src.tokenizer)[0],
-        warnings: best.slice(0, 1).flatMap((each) => this.warningsOf(each)),
+        warnings: best.slice(0, 1).flatMap((each) => warningsOf(each, this)),
         translations: best.map((each) => this.describe(each)),
       });
     }
@@ -103,13 +101,6 @@ class Translator {
     const text = texts.join(this.rules.writes_spaces ? " " : "");
     const warnings = new Set(sentences.flatMap((sentence) => sentence.warnings));
     return { source: line, warnings: [...warnings], translations: [{ text }], sentences };
-  }
-
-  warningsOf(translation) {
-    const { warnings } = this.rules;
-    const texts = warningsOf(translation, warnings, this.src, this.tgt);
-    const isChanged = lacksItems(translation.source, translation.text, this.rules);
-    return isChanged ? [...texts, warnings.descriptions["items changed"]] : texts;
   }
 
   // The words of a translation with their probabilities, and the attention between words.
@@ -149,12 +140,9 @@ class Translator {
   // stand between spaces; in scripts that write none, each token is a word.
   groupWords(text, tokens, tokenizer) {
     if (this.wide.test(text)) {
-      const words = [];
-      const indices = tokens.map((token) => {
-        const word = tokenizer.join([token]);
-        return word ? words.push(word) - 1 : -1;
-      });
-      return [words, indices];
+      const words = tokens.map((token) => tokenizer.join([token]));
+      let n = 0;
+      return [words.filter(Boolean), words.map((word) => (word ? n++ : -1))];
     }
     let before = "";
     const indices = tokens.map((_, i) => {
@@ -171,7 +159,7 @@ class Translator {
   // The words that could follow the first tokens of a translation, each with the rest.
   async alternatives({ q: text, tokens }) {
     const prefix = this.idsOf(tokens);
-    const step = [...follow(this.model, [this.read(text).src], prefix)].at(-1);
+    const step = stepAfter(this.model, this.read(text).src, prefix);
     const found = new Map();
     for (const id of step.words(0, N_ALTERNATIVES, [...SPECIALS.keys()])) {
       const probability = Math.exp(step.logProb(0, id));
@@ -181,29 +169,12 @@ class Translator {
       if (!found.has(best.text)) found.set(best.text, { best, probability });
     }
     const alternatives = [...found.values()].flatMap(({ best, probability }) => {
-      const [translation, warnings] = [this.describe(best), this.warningsOf(best)];
+      const [translation, warnings] = [this.describe(best), warningsOf(best, this)];
       // None: the token continues the word before.
       const words = translation.words.filter(({ token }) => token === prefix.length);
       return words.map((word) => ({ word: word.text, probability, translation, warnings }));
     });
     return { alternatives };
-  }
-
-  // How much less probable each token of a translation and its end become, in nats, without each
-  // word of the source.
-  async without({ q: text, tokens }) {
-    const { srcTokens, src } = this.read(text);
-    const [words, places] = this.groupWords(text, srcTokens, this.src.tokenizer);
-    if (words.length < 2) return { losses: [] }; // without its only word, nothing is left
-    const shorter = words.map((_, word) => src.filter((_, i) => places[i] !== word));
-    const ids = [...this.idsOf(tokens), EOS];
-    const losses = words.map(() => []);
-    for (const step of follow(this.model, [src, ...shorter], ids.slice(0, -1))) {
-      if (losses[0].length % STEPS_AT_ONCE === 0) await pause();
-      const id = ids[losses[0].length];
-      losses.forEach((loss, i) => loss.push(step.logProb(0, id) - step.logProb(i + 1, id)));
-    }
-    return { losses };
   }
 
   // What the beam kept at each step.
@@ -221,13 +192,6 @@ class Translator {
     }));
     return { nodes };
   }
-}
-
-// Whether a line is its own translation: it has no letters, and no foreign sign such as "。".
-// notCopied: such signs; or null.
-function isCopied(text, notCopied) {
-  if (notCopied === null || /\p{L}/u.test(text)) return false;
-  return /^[\x00-\x7f]*$/.test(text) || ![...notCopied].some((sign) => text.includes(sign));
 }
 
 // A line without words is its own translation.

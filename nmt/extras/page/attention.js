@@ -3,9 +3,11 @@
 
 const MAX_WORDS_LISTED = 4; // in the line below the words
 
-// weights: in percent, a row for each word of the output. hint: the line below while no word is
-// chosen.
-function addAttention(figure, weights, hint = "") {
+// figure: has the words, and a table of weights in percent, a row for each word of the output.
+// hint: the line below while no word is chosen.
+function addAttention(figure, hint = "") {
+  const rows = [...figure.querySelectorAll("tbody tr")].map((row) => [...row.cells].slice(1));
+  const weights = rows.map((cells) => cells.map(({ textContent }) => Number(textContent)));
   const lines = ["source", "output"].map((name) => [...figure.querySelectorAll(`.${name} button`)]);
   const status = figure.querySelector(".status");
   let selected = null; // the place of the word that was tapped or focused: [side, index]
@@ -62,8 +64,6 @@ function addAttention(figure, weights, hint = "") {
 
 const figures = [...document.querySelectorAll("figure.attention")];
 for (const figure of figures) {
-  const rows = [...figure.querySelectorAll("tbody tr")].map((row) => [...row.cells].slice(1));
-  const weights = rows.map((cells) => cells.map(({ textContent }) => Number(textContent)));
-  addAttention(figure, weights, "Point at a word, tap it, or use Tab and the arrow keys.");
+  addAttention(figure, "Point at a word, tap it, or use Tab and the arrow keys.");
   figure.querySelector("details").open = figures.length === 1;
 }

@@ -30,17 +30,15 @@ class Matrix {
     const [outputs, columns] = dims.slice(-2);
     const step = 16 / data.BYTES_PER_ELEMENT;
     const [rows, width] = [roundUp(outputs, 4), roundUp(columns, step)]; // zeros fill the last ones
-    const ordered = new data.constructor(rows * width);
-    for (let row = 0, from = index * outputs * columns; row < outputs; row++) {
-      const first = (row >> 2) * 4 * width + (row & 3) * step;
-      for (let i = 0; i < columns; i++) {
-        ordered[first + 4 * (i & -step) + (i & (step - 1))] = data[from++];
-      }
+    const filled = new data.constructor(rows * width);
+    for (let row = 0; row < outputs; row++) {
+      filled.set(part(data, index * outputs + row, columns), row * width);
     }
+    const order = strided(filled, [rows / 4, width / step, 4, step], [4 * width, step, width, 1]);
     const padded = (values) => Float32Array.from({ length: rows }, (_, i) => values?.[i] ?? 0);
     Object.assign(this, { outputs, columns, rows, width });
     this.rowBytes = width * data.BYTES_PER_ELEMENT;
-    this.at = store(ordered);
+    this.at = store(order.data);
     this.bias = store(padded(bias));
     this.scales = scales ? store(padded(part(scales, index, outputs))) : 0;
   }

@@ -7,38 +7,35 @@ class Lexicon {
     this.places = new Map(Array.from(word_keys.data, (key, i) => [key, keys.data.length + i]));
   }
 
-  // The row of the tables for each token of sources [B, S]: that of its word, if there is one.
-  rowsOf({ data, dims }) {
-    if (!this.places.size) return { data, dims };
+  // The row of the tables for each token of a source: that of its word, if there is one.
+  rowsOf(src) {
+    if (!this.places.size) return src;
     let word;
-    const words = Array.from(data, (id, i) => {
-      const begins = i === 0 || this.begins.data[id] || this.ends.data[data[i - 1]]; // or a source
+    const words = src.map((id, i) => {
+      const begins = i === 0 || this.begins.data[id] || this.ends.data[src[i - 1]];
       if (begins) word = { key: 0n, length: 0 };
       const power = BASE ** BigInt(Math.min(word.length, MAX_CHARACTERS - 1));
       word.key = BigInt.asIntN(64, word.key + this.keys.data[id] * power);
       word.length += this.lengths.data[id];
       return word;
     });
-    return { data: data.map((id, i) => this.places.get(words[i].key) ?? id), dims };
+    return src.map((id, i) => this.places.get(words[i].key) ?? id);
   }
 
-  // The ids [B, U] of the translations of sources [B, S], and the probability [B, S, U] of each
-  // given each source token.
+  // The ids [1, U] of the translations of a source of S tokens, and the probability [1, S, U] of
+  // each given each source token.
   lookUp(src) {
-    const [[nSources, nTokens], [, k]] = [src.dims, this.ids.dims];
+    const rows = asTensor(this.rowsOf(src), [src.length]);
     const [ids, probabilities] = [this.ids, this.probabilities].map(
-      (table) => OPERATORS.Gather([table, this.rowsOf(src)], {}).data,
+      (table) => OPERATORS.Gather([table, rows]).data,
     );
-    const idsOf = (_, i) => [...new Set(part(ids, i, nTokens * k))];
-    const columns = Array.from({ length: nSources }, idsOf);
-    const n = Math.max(...columns.map(({ length }) => length));
-    const padded = columns.flatMap((column) => [...column, ...Array(n - column.length).fill(PAD)]);
-    const table = new Float32Array(size(src.dims) * n);
+    const words = [...new Set(ids)];
+    const [k, n] = [this.ids.dims[1], words.length];
+    const table = new Float32Array(src.length * n);
     ids.forEach((id, i) => {
-      const column = columns[Math.floor(i / nTokens / k)].indexOf(id);
-      table[Math.floor(i / k) * n + column] = probabilities[i];
+      table[Math.floor(i / k) * n + words.indexOf(id)] = probabilities[i];
     });
-    const translations = { data: table, dims: [...src.dims, n] };
-    return { bias_ids: idTensor(padded, [nSources, n]), "memory.translations": translations };
+    const translations = { data: table, dims: [1, src.length, n] };
+    return { bias_ids: asTensor(words, [1, n]), "memory.translations": translations };
   }
 }

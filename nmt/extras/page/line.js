@@ -30,13 +30,16 @@ class Paragraph {
   // A button, but one that breaks into lines as text does.
   sentence(run, sentence) {
     const button = make("span", { role: "button", tabIndex: 0, ariaExpanded: "false" });
-    const line = new Line(run, sentence, ({ text, confidence }) => {
+    const show = ({ text, confidence }) => {
       const content = make("span", {}, text);
       if (isUnsure(confidence)) mark(content, "doubtful", `low confidence, ${percent(confidence)}`);
       button.replaceChildren(content);
       this.figure.dataset.text = this.text.textContent;
-    });
+    };
+    show(sentence.translations[0]);
+    let line; // made when it is chosen first
     button.onclick = () => {
+      line ??= new Line(run, sentence, show);
       const isOpen = toggle(button, this.text.children);
       this.panel.replaceChildren(...(isOpen ? [line.figure] : []));
     };
@@ -54,8 +57,7 @@ class Line {
   constructor(run, line, changed = () => {}) {
     Object.assign(this, { run, line, changed, figure: copyOf("line") });
     this.sources = [...line.src_words, "(end)"];
-    this.looks = [...this.figure.querySelectorAll(".looks details")];
-    for (const look of this.looks) look.ontoggle = () => this.load(look);
+    this.figure.querySelector(".beam").ontoggle = ({ target }) => this.loadTree(target);
     this.show(line.translations[0]);
   }
 
@@ -72,9 +74,8 @@ class Line {
     this.fill(".place");
     this.fill(".marks", ...this.marks());
     this.fill(".others ul", ...others.map((other) => this.other(other)));
-    for (const look of this.looks) this.load(look);
-    const weights = attention?.map((row) => row.map(toPercent));
-    if (weights) addAttention(this.figure, weights);
+    this.fill(".weights", attentionTable(this.run, this.sources, translation));
+    if (attention) addAttention(this.figure);
   }
 
   // Fills a part of the figure.
@@ -82,44 +83,18 @@ class Line {
     this.figure.querySelector(selector).replaceChildren(...children);
   }
 
-  // Fills a look, if it is open, with what the method of its name returns.
-  async load(look) {
-    if (!look.open) return;
-    const { shown } = this;
-    const failed = (error) => make("p.warning", {}, inWords(error));
-    const content = await this[look.dataset.look](shown).catch(failed);
-    if (shown === this.shown) look.querySelector("div").replaceChildren(content);
-  }
-
   ask(path, fields = {}) {
     return request(path, { q: this.line.source, run: this.run.name, ...fields });
   }
 
-  async weights({ text, words, attention }) {
-    if (!attention) return "The model has no attention.";
-    const label = `Attention in percent, ${this.run.name}: ${text}`;
-    const rows = attention.map((row) => row.map((weight) => 100 * weight));
-    return shadedTable(label, this.sources, words, rows, 100);
-  }
-
-  // How much each word of the translation depends on each source word.
-  async losses({ text, words, tokens, attention }) {
-    const { losses } = await this.ask("/without", { tokens });
-    const sources = this.line.src_words;
-    if (!losses.length) return "The source has only one word: there is nothing to leave out.";
-    if (losses.length !== sources.length) throw new Error("The source words are unclear.");
-    const sum = (values) => values.reduce((total, value) => total + value, 0);
-    const rows = words.map(({ token }, i) => {
-      const end = words[i + 1]?.token ?? tokens.length;
-      return losses.map((ofTokens) => sum(ofTokens.slice(token, end)));
-    });
-    const label = `Nats without each source word, ${this.run.name}: ${text}`;
-    return shadedTable(label, sources, words, rows, 5, attention ?? []);
-  }
-
-  async tree() {
-    const { nodes } = await this.ask("/tree");
-    return drawTree(nodes, this.run);
+  async loadTree(details) {
+    if (!details.open) return;
+    try {
+      const { nodes } = await this.ask("/tree");
+      this.fill(".beam div", drawTree(nodes, this.run));
+    } catch (error) {
+      this.fill(".beam div", make("p.warning", {}, inWords(error)));
+    }
   }
 
   wordButton(word) {

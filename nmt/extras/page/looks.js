@@ -1,23 +1,17 @@
 "use strict";
-// A closer look at a translation: tables of words, and the tree of the beam.
+// A closer look at a translation: the table of attention, and the tree of the beam.
 
-// Source words as columns, output words as rows. full: the value of the darkest shade; peaks: rows
-// of which the largest value is framed.
-function shadedTable(label, sources, words, values, full, peaks = []) {
+// Source words as columns, output words as rows.
+function attentionTable(run, sources, { text, words, attention }) {
+  if (!attention) return "The model has no attention.";
   const header = (scope, word) => make("th", { scope }, make("bdi", {}, word));
-  const cell = (value, isPeak) => {
-    const shade = Math.max(0, Math.min(10, Math.round((10 * value) / full)));
-    const text = value.toFixed(full < 10 ? 1 : 0);
-    const shown = Number(text) ? text.replace("-", "−") : "";
-    return make(`td.w${shade}`, { title: isPeak ? "most attention" : "" }, shown);
-  };
+  const cell = (weight) => make(`td.w${Math.round(10 * weight)}`, {}, toPercent(weight) || "");
   const head = make("tr", {}, make("td"), ...sources.map((word) => header("col", word)));
-  const rows = values.map((row, i) => {
-    const peak = peaks[i]?.indexOf(Math.max(...peaks[i]));
-    const cells = row.map((value, column) => cell(value, column === peak));
-    return make("tr", {}, header("row", words[i].text), ...cells);
+  const rows = attention.map((row, i) => {
+    return make("tr", {}, header("row", words[i].text), ...row.map(cell));
   });
   const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows));
+  const label = `Attention in percent, ${run.name}: ${text}`;
   return make("div.scroll", { tabIndex: 0, role: "region", ariaLabel: label }, table);
 }
 

@@ -1,17 +1,14 @@
 // Runs the graphs of a translator: operators of ONNX.
 
-// A tensor is {data, dims}. data: Float32Array or Int32Array; Uint8Array for constant bools. Only
-// constants that Gather and Matrix read have others, and perhaps scales.
+// A tensor is {data, dims}. data: Float32Array, also of integers and bools. Only constants that
+// Gather and Matrix read may have others, with scales.
 const size = (dims) => dims.reduce((product, n) => product * n, 1);
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
+const asTensor = (values, dims) => ({ data: Float32Array.from(values), dims });
 
-// A tensor as three axes [outer, n, inner], of which the middle one is `axis`.
-function around({ dims }, axis) {
-  const inner = dims.slice(axis).slice(1);
-  return [size(dims.slice(0, axis)), dims.at(axis), size(inner)];
-}
-const stepsOf = (tensor) => tensor.dims.map((_, axis) => around(tensor, axis)[2]);
+// How far the elements lie apart along each axis.
+const stepsOf = ({ dims }) => dims.map((_, axis) => size(dims.slice(axis + 1)));
 
 // A tensor of these dimensions, of the elements that lie `steps` apart along its axes.
 function strided(data, dims, steps, first = 0) {
@@ -50,7 +47,7 @@ function spread(tensor, dims) {
 const elementwise = (compute) => (tensors) => {
   const dims = tensors.map((tensor) => tensor.dims).reduce(broadcast);
   const [x, y, z] = tensors.map((tensor) => spread(tensor, dims).data);
-  const data = new (z ?? x).constructor(x.length);
+  const data = new Float32Array(x.length);
   for (let i = 0; i < data.length; i++) data[i] = compute(x[i], y?.[i], z?.[i]);
   return { data, dims };
 };
@@ -58,11 +55,12 @@ const elementwise = (compute) => (tensors) => {
 // compute: the values along an axis -> a value.
 const reduction =
   (compute) =>
-  ([a, chosen], { axes = chosen?.data, keepdims = 1 }) => {
-    const [outer, n, inner] = around(a, axes[0]);
-    const values = strided(a.data, [outer, inner, n], [n * inner, 1, inner]).data;
-    const data = a.data.slice(0, outer * inner).map((_, i) => compute(part(values, i, n)));
-    return { data, dims: a.dims.toSpliced(axes[0], 1, ...(keepdims ? [1] : [])) };
+  ([a, chosen], { axes: [axis] = chosen.data, keepdims }) => {
+    const [n, step] = [a.dims.at(axis), stepsOf(a).at(axis)];
+    const outer = a.data.length / n / step;
+    const values = strided(a.data, [outer, step, n], [n * step, 1, step]).data;
+    const data = a.data.slice(0, outer * step).map((_, i) => compute(part(values, i, n)));
+    return { data, dims: a.dims.toSpliced(axis, 1, ...(keepdims ? [1] : [])) };
   };
 
 // change: changes a row along the last axis.
@@ -75,56 +73,49 @@ const byRow = (change) => (inputs, attributes) => {
   return { data: result, dims };
 };
 
-// A layer of a cell over x [S, B, I], forward or in both directions: its outputs and last states,
-// [S, directions, B, H] and [directions, B, H]. `advance` changes the states [H] of a row; it is
-// given the parts of the gates from input and hidden state.
+// A layer of a cell over x [S, 1, I], forward or in both directions: its outputs and last states,
+// [S, directions, 1, H] and [directions, 1, H]. `advance` changes the states [H]; it is given the
+// parts of the gates from input and hidden state.
 function layer(nStates, advance) {
-  return ([x, weights, recurrent, { data: bias }, lengths], node) => {
-    const [nSteps, nRows] = x.dims;
+  return ([x, weights, recurrent, { data: bias }], node) => {
+    const [nSteps] = x.dims;
     const [directions, nGates, hidden] = recurrent.dims;
     node.matrices ??= Array.from({ length: directions }, (_, i) => [
       new Matrix(weights, part(bias, 2 * i, nGates), i),
       new Matrix(recurrent, part(bias, 2 * i + 1, nGates), i),
     ]);
-    const n = directions * nRows * hidden;
+    const n = directions * hidden;
     const outputs = new Float32Array(nSteps * n);
     const states = Array.from({ length: nStates }, () => new Float32Array(n));
-    for (let direction = 0; direction < directions; direction++) {
-      const [ofInput, ofHidden] = node.matrices[direction];
-      const fromInput = ofInput.multiply(x.data, nSteps * nRows);
+    node.matrices.forEach(([ofInput, ofHidden], direction) => {
+      const own = states.map((state) => part(state, direction, hidden));
+      const fromInput = ofInput.multiply(x.data, nSteps);
       for (let step = 0; step < nSteps; step++) {
         const time = direction ? nSteps - 1 - step : step;
-        const before = part(states[0], direction, nRows * hidden);
-        const fromHidden = ofHidden.multiply(before, nRows);
-        for (let row = 0; row < nRows; row++) {
-          if (time >= lengths.data[row]) continue;
-          const own = states.map((state) => part(state, direction * nRows + row, hidden));
-          const gates = part(fromInput, time * nRows + row, nGates);
-          advance(gates, part(fromHidden, row, nGates), ...own);
-          outputs.set(own[0], ((time * directions + direction) * nRows + row) * hidden);
-        }
+        advance(part(fromInput, time, nGates), ofHidden.multiply(own[0], 1), ...own);
+        outputs.set(own[0], (time * directions + direction) * hidden);
       }
-    }
-    const dims = [directions, nRows, hidden];
+    });
+    const dims = [directions, 1, hidden];
     return [{ data: outputs, dims: [nSteps, ...dims] }, ...states.map((data) => ({ data, dims }))];
   };
 }
 
 // As in ONNX: (inputs, attributes) -> output, or outputs; and `Linear`, for constant weights. They
-// do what nmt/model/graphs.py needs: Cast to bool of bools; Range from 0; Squeeze, Unsqueeze and
-// reductions of one axis; LogSoftmax, Softmax, LayerNormalization and ScatterElements (which adds)
-// along the last axis; Slice and Range with steps of 1. program.py reads the names in this table.
+// do what nmt/model/graphs.py needs: Cast keeps the numbers; Range from 0; Reshape without 0;
+// Squeeze, Unsqueeze and reductions of one axis; Gather along the first one; LogSoftmax, Softmax,
+// LayerNormalization and ScatterElements (which adds) along the last one; Slice along one, between
+// places from the start, while a second one stays whole; Slice and Range with steps of 1; Split
+// into equal parts. program.py reads the names in this table.
 const OPERATORS = {
   Abs: elementwise(Math.abs),
   Add: elementwise((x, y) => x + y),
   And: elementwise((x, y) => x && y),
-  Cast: ([{ data, dims }], { to }) => {
-    return { data: (to === 1 ? Float32Array : Int32Array).from(data), dims };
-  },
+  Cast: ([a]) => a,
   Concat: (all, { axis }) => {
     const dims = all[0].dims.with(axis, sum(all.map((a) => a.dims.at(axis))));
-    const data = new all[0].data.constructor(size(dims));
-    const [outer] = around(all[0], axis);
+    const data = new Float32Array(size(dims));
+    const outer = size(dims.slice(0, axis));
     for (let i = 0, to = 0; to < data.length; i++) {
       for (const a of all) {
         const values = part(a.data, i, a.data.length / outer);
@@ -141,16 +132,14 @@ const OPERATORS = {
   Flatten: ([{ data, dims }], { axis }) => {
     return { data, dims: [size(dims.slice(0, axis)), size(dims.slice(axis))] };
   },
-  Gather: ([a, index], { axis = 0 }) => {
-    const [outer, n, inner] = around(a, axis);
-    const dims = a.dims.toSpliced(axis, 1, ...index.dims);
-    const data = new (a.scales ? Float32Array : a.data.constructor)(size(dims));
-    for (let i = 0, to = 0; i < outer; i++) {
-      for (const place of index.data) {
-        const row = i * n + (place < 0 ? place + n : place);
-        const scale = a.scales?.[row] ?? 1;
-        for (const value of part(a.data, row, inner)) data[to++] = value * scale;
-      }
+  Gather: ([a, index]) => {
+    const dims = [...index.dims, ...a.dims.slice(1)];
+    const data = new Float32Array(size(dims));
+    const length = a.data.length / a.dims[0];
+    let to = 0;
+    for (const row of index.data) {
+      const scale = a.scales?.[row] ?? 1;
+      for (const value of part(a.data, row, length)) data[to++] = value * scale;
     }
     return { data, dims };
   },
@@ -215,16 +204,13 @@ const OPERATORS = {
   Neg: elementwise((x) => -x),
   Not: elementwise((x) => !x),
   Pow: elementwise((x, y) => x ** y),
-  Range: ([, end]) => {
-    const [n] = end.data;
-    return { data: Int32Array.from(Array(n).keys()), dims: [n] };
-  },
+  Range: ([, { data }]) => asTensor(Array(data[0]).keys(), [data[0]]),
   ReduceMax: reduction((values) => values.reduce((x, y) => (x > y ? x : y))),
   ReduceMean: reduction((values) => sum(values) / values.length),
   ReduceSum: reduction(sum),
-  Reshape: ([{ data, dims }, shape]) => {
-    const wanted = Array.from(shape.data, (n, i) => n || dims[i]); // -1: what remains
-    return { data, dims: wanted.map((n) => (n < 0 ? -data.length / size(wanted) : n)) };
+  Reshape: ([{ data }, shape]) => {
+    const rest = -data.length / size(shape.data); // in place of -1
+    return { data, dims: Array.from(shape.data, (n) => (n < 0 ? rest : n)) };
   },
   RNN: layer(1, (fromInput, fromHidden, hidden) => {
     for (let i = 0; i < hidden.length; i++) hidden[i] = Math.tanh(fromInput[i] + fromHidden[i]);
@@ -235,27 +221,17 @@ const OPERATORS = {
     index.data.forEach((place, i) => (sums[Math.floor(i / m) * n + place] += updates.data[i]));
     return { data: sums, dims };
   },
-  Shape: ([{ dims }]) => ({ data: Int32Array.from(dims), dims: [dims.length] }),
+  Shape: ([{ dims }]) => asTensor(dims, [dims.length]),
   Sigmoid: elementwise(sigmoid),
   Slice: ([a, starts, ends, axes]) => {
-    return starts.data.reduce((tensor, start, i) => {
-      const axis = axes?.data[i] ?? i;
-      const places = [...Array(tensor.dims.at(axis)).keys()].slice(start, ends.data[i]);
-      return slice(tensor, axis, places[0] ?? 0, places.length);
-    }, a);
+    const [[start], axis] = [starts.data, axes?.data[0] ?? 0];
+    return slice(a, axis, start, Math.min(ends.data[0], a.dims[axis]) - start);
   },
   Softmax: (inputs) => OPERATORS.Exp([OPERATORS.LogSoftmax(inputs)]),
-  Split: ([a, lengths], { axis }) => {
-    const starts = lengths.data.map((_, i) => sum(lengths.data.slice(0, i)));
-    return Array.from(lengths.data, (n, i) => slice(a, axis, starts[i], n));
-  },
+  Split: ([a, lengths], { axis }) => Array.from(lengths.data, (n, i) => slice(a, axis, i * n, n)),
   Squeeze: ([{ data, dims }, axis]) => ({ data, dims: dims.toSpliced(axis.data[0], 1) }),
   Sub: elementwise((x, y) => x - y),
   Tanh: elementwise(Math.tanh),
-  Tile: ([a, repeats]) => {
-    const repeat = (tensor, n, axis) => OPERATORS.Concat(Array(n).fill(tensor), { axis });
-    return repeats.data.reduce(repeat, a);
-  },
   Transpose: ([a], { perm }) => {
     const [dims, steps] = [a.dims, stepsOf(a)].map((list) => perm.map((axis) => list[axis]));
     return strided(a.data, dims, steps);
@@ -269,14 +245,11 @@ const OPERATORS = {
 
 // The tensors whose places in `weights` (ArrayBuffer) store.py has written, by name.
 function tensorsOf(places, weights) {
-  const read = ([name, { type, dims, at, scales }]) => {
-    const tensor = { data: new globalThis[type](weights, at, size(dims)), dims };
-    if (scales !== undefined) {
-      tensor.scales = new Float32Array(weights, scales, size(dims.slice(0, -1)));
-    }
-    return [name, tensor];
+  const read = ({ type, dims, at, scales }) => {
+    const data = new globalThis[type](weights, at, size(dims));
+    return { data, dims, scales: scales && read(scales).data };
   };
-  return Object.fromEntries(Object.entries(places).map(read));
+  return Object.fromEntries(Object.entries(places).map(([name, place]) => [name, read(place)]));
 }
 
 // A graph that program.py has written.

@@ -1,10 +1,8 @@
-// Beam search for one sentence, as nmt/decoding/search.py; and the steps along a translation.
+// Beam search for one sentence, as nmt/decoding/search.py.
 
 const STEPS_AT_ONCE = 10; // between two calls of pause, see worker.js
 
-const idTensor = (ids, dims) => ({ data: Int32Array.from(ids), dims });
-
-// The graphs of a model, see nmt/model/graphs.py. B: sources, R: hypotheses.
+// The graphs of a model, see nmt/model/graphs.py, for one source. R: hypotheses.
 class Model {
   constructor({ encoder, step, output, lexicon, size }, weights) {
     if (weights.byteLength !== size) throw new Error("weights are missing");
@@ -14,15 +12,12 @@ class Model {
     this.lexicon = lexicon && new Lexicon(tensorsOf(lexicon, weights));
   }
 
-  // Sources in ids -> memory and state: tensors by name, with a row for each source.
-  encode(sources) {
-    const lengths = sources.map(({ length }) => length + 1);
-    const longest = Math.max(...lengths);
-    const padding = Array(longest).fill(PAD);
-    const rows = sources.map((source) => [...source, EOS, ...padding].slice(0, longest));
-    const src = idTensor(rows.flat(), [sources.length, longest]);
-    const encoded = this.encoder.run({ src, src_lengths: idTensor(lengths, [sources.length]) });
-    return { ...encoded, ...this.lexicon?.lookUp(src) };
+  // A source in ids -> memory and state: tensors by name.
+  encode(source) {
+    const ids = [...source, EOS];
+    const src = asTensor(ids, [1, ids.length]);
+    const encoded = this.encoder.run({ src, src_lengths: asTensor([ids.length], [1]) });
+    return { ...encoded, ...this.lexicon?.lookUp(ids) };
   }
 
   // The decoder reads the last tokens `ids` [R] of the hypotheses, after `position` steps.
@@ -30,9 +25,9 @@ class Model {
   // any; attention(row): [S]; after(rows): memory and state of these hypotheses for the next step.
   step(encoded, ids, position) {
     const n = ids.length;
-    const given = { ids: idTensor(ids, [n]), position: idTensor([position], []) };
+    const given = { ids: asTensor(ids, [n]), position: asTensor([position], []) };
     const outputs = this.decoder.run({ ...encoded, ...given });
-    const { bias_ids: words } = encoded; // [B, U], of one source or of as many as there are ids
+    const { bias_ids: words } = encoded; // [1, U]
     const bias_ids = words && spread(words, words.dims.with(0, n));
     const { log_probs } = this.output.run({ ...outputs, bias_ids });
     const rowOf = ({ data, dims }, row) => part(data, row, dims[1]);
@@ -41,9 +36,9 @@ class Model {
       logProb: (row, id) => rowOf(log_probs, row)[id],
       attention: (row) => [...rowOf(outputs.attention, row)],
       after: (rows) => {
-        const index = idTensor(rows, [rows.length]);
+        const index = asTensor(rows, [rows.length]);
         const next = Object.entries(outputs).filter(([name]) => name.startsWith("next."));
-        const choose = (tensor) => OPERATORS.Gather([tensor, index], {});
+        const choose = (tensor) => OPERATORS.Gather([tensor, index]);
         const states = next.map(([name, all]) => [name.replace("next", "state"), choose(all)]);
         return { ...encoded, ...Object.fromEntries(states) };
       },
@@ -71,7 +66,7 @@ async function search(model, source, options, nBest, prefix = []) {
   const maxLength = Math.max(wanted, prefix.length) + EXTRA_TOKENS;
   const minLength = Math.max(1, Math.trunc(options.min_length_ratio * source.length));
   const penalty = (length) => length ** options.length_penalty;
-  let encoded = model.encode([source]);
+  let encoded = model.encode(source);
   let open = [{ id: SOS, logProb: 0 }];
   const finished = [];
   let nComplete = 0;
@@ -114,13 +109,13 @@ async function search(model, source, options, nBest, prefix = []) {
   return { best: finished, steps };
 }
 
-// The decoder reads the tokens `ids`, the same for all sources: its steps, of which each has the
-// words for the next token.
-function* follow(model, sources, ids) {
-  let encoded = model.encode(sources);
+// The step in which the decoder has read the tokens `ids`, with the words for the next token.
+function stepAfter(model, source, ids) {
+  let encoded = model.encode(source);
+  let step;
   for (const [position, id] of [SOS, ...ids].entries()) {
-    const step = model.step(encoded, Array(sources.length).fill(id), position);
-    yield step;
-    encoded = step.after([...sources.keys()]);
+    step = model.step(encoded, [id], position);
+    encoded = step.after([0]);
   }
+  return step;
 }

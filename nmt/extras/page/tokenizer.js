@@ -86,12 +86,11 @@ class Tokenizer {
     const normalized = this.normalize(text);
     const [characters, written] = [[...normalized], [...normalize(text)]];
     // What is written for each character: a letter that becomes several stands at the first.
-    let letters = written.flatMap((letter) =>
+    const placed = written.flatMap((letter) =>
       [...letter.toLowerCase()].map((_, i) => (i ? "" : letter)),
     );
-    if (letters.length !== characters.length) {
-      letters = written.length === characters.length ? written : characters;
-    }
+    const fits = (list) => list.length === characters.length;
+    const letters = [placed, written, characters].find(fits);
     const units = characters.flatMap(({ length }, i) => [letters[i], ""].slice(0, length));
     let position = 0;
     return tokens.map((token) => {

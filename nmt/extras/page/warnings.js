@@ -1,14 +1,14 @@
-// Which translations are probably wrong: as nmt/texts/warnings.py, without lost sentences,
-// changed items, and lines without words.
+// Which translations are probably wrong: as nmt/texts/warnings.py, without lost sentences and lines
+// without words.
 
 const hasLetters = (text) => /\p{L}/u.test(text);
 
 // A language: its tokenizer, and its vocabulary with the counts of the training data.
 class Language {
-  constructor(tokenizer, { tokens, counts }) {
+  constructor({ tokenizer, tokens, counts }) {
     const total = Math.max(sum(counts), 1);
     const logProbs = counts.map((count) => Math.log(Math.max(count, 0.5) / total));
-    Object.assign(this, { tokenizer, tokens, logProbs });
+    Object.assign(this, { tokenizer: new Tokenizer(tokenizer), tokens, logProbs });
     this.unknown = logProbs.reduce((one, other) => Math.min(one, other));
     this.ids = new Map(tokens.map((token, id) => [token, id]).slice(SPECIALS.length));
   }
@@ -26,15 +26,17 @@ class Language {
   }
 }
 
-// Their texts. translation: see answers.js; rules: by Python.
-function warningsOf(translation, rules, src, tgt) {
-  const { srcTokens, tokens, srcCut, complete } = translation;
-  const isRepeating = repeats(tokens, rules) && !repeats(srcTokens, rules);
-  const names = [warningOfSource(translation, rules, src, tgt)];
+// Their texts. translation: see answers.js; rules: by Python; src, tgt: languages.
+function warningsOf(translation, { rules, src, tgt }) {
+  const { source, text, srcTokens, tokens, srcCut, complete } = translation;
+  const { warnings } = rules;
+  const isRepeating = repeats(tokens, warnings) && !repeats(srcTokens, warnings);
+  const names = [warningOfSource(translation, warnings, src, tgt)];
   if (srcCut) names.push("source cut");
   if (!complete) names.push("output cut");
   if (isRepeating) names.push("output repeats");
-  return names.filter(Boolean).map((name) => rules.descriptions[name]);
+  if (lacksItems(source, text, rules)) names.push("items changed");
+  return names.filter(Boolean).map((name) => warnings.descriptions[name]);
 }
 
 function warningOfSource({ source, text, srcTokens, replaced }, rules, src, tgt) {

@@ -228,8 +228,7 @@ def find_alternatives(
     """
     translator = run.texts.sentence_translator
     vocabulary = translator.tgt_vocabulary
-    advice = "choose a word before this placeholder, tag, term or unknown word"
-    prefix = [index for ids in target_ids(translator, given, advice) for index in ids]
+    prefix = target_ids(translator, given)
     (src_tokens,) = translator.src_tokenizer.split_all([text])
     src = translator.src_vocabulary.ids(src_tokens[: translator.options.max_source_tokens])
     if not src:
@@ -254,17 +253,20 @@ def find_alternatives(
                 }
 
 
-def target_ids(translator: Translator, tokens: Sequence[str], advice: str) -> list[list[int]]:
-    """The ids of each token of details. Raises: DataError, with advice, for an unknown token."""
+def target_ids(translator: Translator, tokens: Sequence[str]) -> list[int]:
+    """The ids of the tokens of details. Raises: DataError for an unknown token."""
     vocabulary, tokenizer = translator.tgt_vocabulary, translator.tgt_tokenizer
-    ids = []
+    ids = list[int]()
     for token in tokens:
         is_known = token in vocabulary or token == SPECIALS[UNK]
         # A number, an address or a term is one token in the details, but not for the model.
         parts = [token] if is_known else tokenizer.split(tokenizer.join([token]))
         if not is_known and any(part not in vocabulary for part in parts):
-            raise DataError(f"token {token!r} is not in the target vocabulary; {advice}")
-        ids.append(vocabulary.ids(parts))
+            raise DataError(
+                f"token {token!r} is not in the target vocabulary; choose a word before this "
+                "placeholder, tag, term or unknown word"
+            )
+        ids += vocabulary.ids(parts)
     return ids
 
 

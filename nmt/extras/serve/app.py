@@ -38,7 +38,7 @@ from nmt.extras.serve.answers import (
 )
 from nmt.extras.serve.detection import Detector
 from nmt.extras.serve.files import FileProcess, check_characters
-from nmt.extras.serve.whatif import beam_tree, losses_without
+from nmt.extras.serve.whatif import beam_tree
 from nmt.texts.marked import Marked
 from nmt.texts.warnings import describe
 
@@ -177,11 +177,6 @@ class Api:
         """What else could follow after the first tokens of a translation, with the rest of it."""
         find = partial(find_alternatives, given=body.tokens, n=body.alternatives)
         return await self.ask(request, body, "alternatives", find, body.alternatives)
-
-    async def without(self, request: Request, body: schemas.WithoutRequest) -> JSONResponse:
-        """How much less probable a translation is without each source word."""
-        find, n_texts = partial(losses_without, tokens=body.tokens), 1 + len(body.q.split())
-        return await self.ask(request, body, "losses", find, n_texts)
 
     async def tree(self, request: Request, body: schemas.LineRequest) -> JSONResponse:
         """What the beam keeps at each step of a translation."""

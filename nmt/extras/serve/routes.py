@@ -81,7 +81,6 @@ def _add_routes(app: FastAPI, api: Api) -> None:
     posts: dict[str, tuple[Callable[..., Any], Any]] = {
         "/translate": (api.translate, schemas.TranslateAnswer),
         "/alternatives": (api.alternatives, schemas.AlternativesAnswer),
-        "/without": (api.without, schemas.WithoutAnswer),
         "/tree": (api.tree, schemas.TreeAnswer),
         "/translate_file": (api.translate_file, schemas.FileAnswer),
         "/detect": (api.detect, list[schemas.Detection]),

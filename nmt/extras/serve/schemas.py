@@ -108,12 +108,6 @@ class LineRequest(RunRequest):
     q: Text = Field(description="one sentence")
 
 
-class WithoutRequest(LineRequest):
-    """A text and all tokens of its translation: which source word matters for which token?"""
-
-    tokens: list[Annotated[Text, Field(max_length=200)]] = Field(max_length=1000)
-
-
 class AlternativesRequest(LineRequest):
     """A text and the first tokens of its translation: what else could follow?"""
 
@@ -213,13 +207,6 @@ class AlternativesAnswer(Message):
 
     run: str
     alternatives: list[WordAlternative]
-
-
-class WithoutAnswer(Message):
-    """By how many nats a translation is less probable without each word of a source of several."""
-
-    run: str
-    losses: list[list[float]] = Field(description="by source word: of each token and the end")
 
 
 class TreeNode(Message):

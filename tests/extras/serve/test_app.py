@@ -97,7 +97,6 @@ def test_what_there_is(client: TestClient) -> None:
         "/translate_file",
         "/download_file/{key}",
         "/alternatives",
-        "/without",
         "/tree",
         "/detect",
         "/runs",
@@ -241,28 +240,13 @@ def uploaded(name: str, content: str | bytes, status: int, error: str, **fields:
             tokens=[],
             alternatives=51,
         ),
-        posted("/without", 422, "tokens: Field required", q=DOG),
+        posted("/alternatives", 422, "tokens: Field required", q=DOG),
         posted(
-            "/without",
-            422,
-            "token 'zebra' is not in the target vocabulary; a translation with a placeholder, tag "
-            "or term has no probability",
-            q=DOG,
-            tokens=["zebra"],
-        ),
-        posted(
-            "/without",
+            "/alternatives",
             422,
             "tokens: List should have at most 1000 items after validation, not 1001",
             q=DOG,
             tokens=["a"] * 1001,
-        ),
-        posted(
-            "/without",
-            422,
-            "99 words with 1000 tokens are too many; split the text",
-            q="a " * 99,
-            tokens=["Hund"] * 1000,
         ),
         posted("/tree", 422, "q: only one line of text", q="a\nb"),
         posted(
@@ -396,7 +380,7 @@ def test_a_token(served: list[ServedRun]) -> None:
             headers = {"authorization": f"{name} {value}"}
             assert client.get("/runs", headers=headers).status_code == status, name
         right = {"authorization": f"Bearer {TOKEN}"}
-        for path in ("/translate", "/tree", "/alternatives", "/without"):
+        for path in ("/translate", "/tree", "/alternatives"):
             fields: dict[str, Any] = {"q": DOG, **({} if path[:2] == "/t" else {"tokens": []})}
             assert error_of(client.post(path, json=fields)) == (401, text)
             assert error_of(client.post(path, json={**fields, "api_key": "Ä"})) == (401, text)

@@ -1,61 +1,17 @@
-"""Questions about a translation: alternatives for a word, what it owes to each source word, and the
-tree of the beam.
-"""
+"""Questions about a translation: alternatives for a word, and the tree of the beam."""
 
 from collections import Counter
 from math import exp
-from typing import Any
 
-import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
 from nmt.decoding.forced import score_pairs
 from nmt.extras.serve.answers import MIN_PROBABILITY, ServedRun, group_words
-from nmt.extras.serve.schemas import AlternativesAnswer, TreeAnswer, WithoutAnswer
+from nmt.extras.serve.schemas import AlternativesAnswer, TreeAnswer
 from nmt.extras.serve.whatif import beam_tree
 from tests.decoding.test_translator import make_translator
 from tests.extras.serve.conftest import DOG, tiny_run
-
-
-def translation_of(client: TestClient, **fields: Any) -> dict[str, Any]:
-    answer = client.post("/translate", json={"q": DOG, "details": True, **fields}).json()
-    translation: dict[str, Any] = answer["lines"][0]["translations"][0]
-    return translation
-
-
-def losses_of(client: TestClient, text: str, tokens: list[str]) -> list[list[float]]:
-    answer = client.post("/without", json={"q": text, "tokens": tokens}).json()
-    assert WithoutAnswer.model_validate(answer).run == "run"
-    losses: list[list[float]] = answer["losses"]
-    return losses
-
-
-@pytest.mark.parametrize("fields", [{}, {"prefix": "Der König"}])  # also of what a user changed
-def test_losses_without_each_word(
-    client: TestClient, served: list[ServedRun], fields: dict[str, str]
-) -> None:
-    """Those of forced decoding of the text without the word."""
-    details = translation_of(client, **fields)
-    words = DOG.removesuffix(".").split()
-    texts = [" ".join([*words[:i], *words[i + 1 :]]) + "." for i in range(len(words) - 1)]
-    texts.append(" ".join(words[:-1]))  # the full stop belongs to the last word
-    pairs = [(text, details["text"]) for text in (DOG, *texts)]
-    whole, *others = score_pairs(served[0].texts.sentence_translator, pairs)
-    assert whole.tokens == (*details["tokens"],)
-    expected = [np.subtract(whole.token_log_probs, each.token_log_probs) for each in others]
-    losses = losses_of(client, DOG, details["tokens"])
-    np.testing.assert_allclose(losses, expected, rtol=0, atol=2e-4)
-    # A token that is several for the model has the sum of their losses.
-    tokens = details["tokens"]
-    joined = losses_of(client, DOG, [" ".join(tokens[:2]), *tokens[2:]])
-    sums = [[each[0] + each[1], *each[2:]] for each in expected]
-    np.testing.assert_allclose(joined, sums, rtol=0, atol=2e-4)
-
-
-def test_a_single_word_has_nothing_to_leave_out(client: TestClient) -> None:
-    for text in ("dog", ""):
-        assert losses_of(client, text, ["Hund"]) == []
 
 
 def test_the_tree_has_what_the_beam_kept(client: TestClient, served: list[ServedRun]) -> None:
@@ -88,7 +44,8 @@ def test_a_translation_that_is_cut_ends_in_the_tree() -> None:
 
 
 def test_the_alternatives_for_a_word(client: TestClient, served: list[ServedRun]) -> None:
-    details = translation_of(client)
+    translated = client.post("/translate", json={"q": DOG, "details": True}).json()
+    details = translated["lines"][0]["translations"][0]
     word = details["words"][2]
     fields = {"q": DOG, "tokens": details["tokens"][: word["token"]], "alternatives": 4}
     answer = client.post("/alternatives", json=fields).json()
