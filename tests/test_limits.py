@@ -33,8 +33,8 @@ CORE = [path for path in NMT if path not in EXTRAS and path not in TEXTS]
 RINGS = {
     "core": (CORE, 9_991),
     "texts": (TEXTS, 1_734),
-    "extras": (EXTRAS, 8_096),
-    "tests": ([*ROOT.glob("tests/**/*.py")], 15_292),
+    "extras": (EXTRAS, 8_100),
+    "tests": ([*ROOT.glob("tests/**/*.py")], 15_306),
     "scripts": ([*ROOT.glob("scripts/**/*.py")], 2_080),
 }
 MAX_LINES = {"nmt/config/schema.py": 650}
@@ -66,7 +66,7 @@ def test_lines_of_scripts_for_browsers() -> None:
 
 
 def test_files_of_the_core() -> None:
-    assert len([path for path in [*CORE, *TEXTS] if path.stat().st_size]) <= 104
+    assert len([path for path in [*CORE, *TEXTS] if path.stat().st_size]) <= 105
     assert len([path for path in (ROOT / "nmt/model").glob("*.py") if path.stat().st_size]) == 10
 
 

@@ -101,7 +101,7 @@ def test_parts_of_a_user_are_refused(
 ) -> None:
     def load(run: Path, checkpoint: Path) -> Seq2Seq:
         model = load_model(run, checkpoint)
-        model.decoder.readout = nn.Sequential(model.decoder.readout, Own())
+        model.decoder.add_module("own", Own())
         return model
 
     monkeypatch.setattr(web_page, "load_model", load)
