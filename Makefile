@@ -63,11 +63,11 @@ audit: ## compare the locked versions with the public lists of known weaknesses 
 
 .PHONY: test
 test: $(STAMP) ## run the fast tests (two to three minutes)
-	@$(BIN)/pytest -n 2 -m "not slow"
+	@$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 .PHONY: test-slow
 test-slow: $(STAMP) ## run the slow tests
-	@$(BIN)/pytest -n 2 -m slow
+	@$(BIN)/pytest -n 2 --dist worksteal -m slow
 
 .PHONY: check
 check: $(STAMP) lint types test test-slow ## run the linter, the type checker and all tests

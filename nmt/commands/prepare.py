@@ -39,9 +39,8 @@ from nmt.files import (
     sha256_of,
 )
 from nmt.lines import archive_of
+from nmt.report.table import counts_by_name
 from nmt.text.tokenizers import SIDES
-
-LISTED = 3  # line numbers on the screen, for each reason; the manifest has more
 
 
 def command(
@@ -285,16 +284,6 @@ def _form_rows(forms: dict[str, str]) -> Iterator[tuple[str, str]]:
         yield "read as", next(iter(forms.values()))
     elif forms:
         yield "read as", "; ".join(f"{name}: {form}" for name, form in forms.items())
-
-
-def counts_by_name(numbers: dict[str, int], lines: dict[str, list[int | str]]) -> str:
-    """The sum of some counts, then those above 0, with the first lines of some of them."""
-    places = {
-        name: f" (at {', '.join(map(str, listed[:LISTED]))}{' ...' * (numbers[name] > LISTED)})"
-        for name, listed in lines.items()
-    }
-    parts = [f"{count:,} {name}{places.get(name, '')}" for name, count in numbers.items() if count]
-    return f"{sum(numbers.values()):,}" + (f": {', '.join(parts)}" if parts else "")
 
 
 def _split_rows(splits: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from nmt.config.schema import Config
 from nmt.config.section import section_of
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, first_line
 
 # Of a text; a configuration with all its comments has 16,000, 180, 4.
 MAX_CHARACTERS, MAX_VALUES, MAX_DEPTH = 1 << 18, 10_000, 50
@@ -39,11 +39,11 @@ def parse(text: str, origin: str) -> Any:
             with suppress(yaml.YAMLError):  # the other loader says better what is wrong
                 return yaml.load(text, Loader=_fast_loader())
         return yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # "\U00110000" is no character
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise ConfigError(
-            f"{origin}{where}: not valid YAML: {getattr(error, 'problem', None) or error}"
+            f"{origin}{where}: not valid YAML: {getattr(error, 'problem', '') or first_line(error)}"
         ) from None
 
 
@@ -168,16 +168,17 @@ class _Loader(yaml.SafeLoader):
 @cache
 def _fast_loader() -> type[_Loader]:
     """The same loader, with events of libyaml, which some installations of PyYAML lack. It takes a
-    sixth of the time.
+    sixth of the time, and reads tabs as white space in more places.
     """
     from yaml.cyaml import CParser  # type: ignore[attr-defined]
 
     class FastLoader(CParser, _Loader):
+        # That of CParser would not call `compose_node`, which has the limits.
         get_single_node = yaml.composer.Composer.get_single_node
 
         def __init__(self, text: str) -> None:
+            _Loader.__init__(self, text)  # first, since it refuses what libyaml cannot encode
             CParser.__init__(self, text)
-            _Loader.__init__(self, text)
 
     return FastLoader
 

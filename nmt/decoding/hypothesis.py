@@ -3,8 +3,8 @@ one), its score, and the back-pointers from which a finished one is read.
 
 N rows (hypotheses), V ids. Log-probabilities are in double precision.
 
-The score that ranks hypotheses is log P / T^a, with T tokens, <eos> counted, and
-a = `decoding.length_penalty`; with a = 1, a score is the mean of the tokens.
+The score that ranks hypotheses is log P / T^a (Wu 2016, eq. 14, with T^a as penalty), for T tokens
+with <eos> and a = `decoding.length_penalty`; with a = 1, a score is the mean of the tokens.
 """
 
 from collections.abc import Sequence

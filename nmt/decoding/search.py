@@ -163,7 +163,7 @@ class _Beams:
             vectors = vectors.select(rows)
         sentence = np.repeat(self.sentence, self.width)[rows]
         is_too_short = self.min_length[sentence] > t
-        banned = np.column_stack(  # [N, M]
+        banned = np.column_stack(  # [N, M]; PAD fills it, which is banned in any case
             [np.tile(self.forbidden, (len(rows), 1)), np.where(is_too_short, EOS, PAD)]
         )
         if self.samples:

@@ -35,7 +35,7 @@ class AttentionScore(nn.Module, ABC):
 
     def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
         super().__init__()
-        self.query_size, self.size = query_size, size
+        self.query_size, self.value_size, self.size = query_size, value_size, size
         self.scale = 1 / sqrt(query_size) if scaled else 1.0
 
     def project_keys(self, values: Tensor) -> Tensor:

@@ -5,12 +5,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 TableCell = str | int | float
+LISTED = 3  # line numbers, for each reason
 
 
 def label_rows(label: str, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
     """A row (label, text) for each text; only the first row has the label."""
     for i, text in enumerate(texts):
         yield ("" if i else label), text
+
+
+def counts_by_name(numbers: dict[str, int], lines: dict[str, list[int | str]]) -> str:
+    """The sum of some counts, then those above 0, with the first lines of some of them."""
+    places = {
+        name: f" (at {', '.join(map(str, listed[:LISTED]))}{' ...' * (numbers[name] > LISTED)})"
+        for name, listed in lines.items()
+    }
+    parts = [f"{count:,} {name}{places.get(name, '')}" for name, count in numbers.items() if count]
+    return f"{sum(numbers.values()):,}" + (f": {', '.join(parts)}" if parts else "")
 
 
 @dataclass(frozen=True)

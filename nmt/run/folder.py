@@ -2,8 +2,8 @@
 and can be moved.
 
 config.yaml   manifest.json (of the prepared data)  src.vocab.txt  tgt.vocab.txt  [src.spm.model
-tgt.spm.model]  checksums.json  checkpoints/  provenance.json  journal.jsonl  curves.png
-evaluation/  and the files of extras
+tgt.spm.model]  checksums.json  checkpoints/  provenance.json  journal.jsonl  evaluation/
+and the files of extras, such as curves.png
 """
 
 import shutil

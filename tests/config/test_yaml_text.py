@@ -219,5 +219,11 @@ def test_a_value_that_yaml_cannot_build_is_refused(text: str) -> None:
         parse(f"a: {text}", "config")
 
 
+@pytest.mark.parametrize("text", ["a: \udc80", 'a: "\\U00110000"'])
+def test_what_is_no_character_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"^config.*: not valid YAML: .+$"):
+        parse(text, "config")
+
+
 def test_aliases_repeat_a_value() -> None:
     assert parse("a: &a {x: [1, 2]}\nb: *a\nc: [*a, *a]", "config")["c"] == [{"x": [1, 2]}] * 2

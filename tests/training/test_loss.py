@@ -7,9 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt.config.parts import LOSS_TERMS
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.batches import Batch, SoftTargets, build_batch
-from nmt.model.seq2seq import Seq2Seq
+from nmt.model.seq2seq import Decoded, Seq2Seq
+from nmt.plugins import Part
 from nmt.training.loss import Loss
 
 
@@ -30,6 +32,23 @@ def make(**values: Any) -> tuple[Seq2Seq, Batch]:
 def loss_of(model: Seq2Seq, batch: Batch, **config: Any) -> tuple[Tensor, Tensor]:
     objective, nll = Loss(model, TrainingConfig(**config))(batch)
     return objective, nll
+
+
+class WithTerm(TrainingConfig):
+    mass: float = 0.5
+
+
+def mass(decoded: Decoded, batch: Batch) -> Tensor:
+    return (decoded.attention.sum(-1) * batch.tgt_mask).sum()
+
+
+def test_the_objective_adds_a_term_with_its_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, batch = make()
+    plain, plain_nll = loss_of(model, batch)
+    monkeypatch.setitem(LOSS_TERMS, "mass", Part(f"{__name__}:mass"))
+    objective, nll = Loss(model, WithTerm())(batch)
+    assert nll.item() == plain_nll.item()
+    assert (objective - plain).item() == pytest.approx(0.5 * batch.n_tokens)
 
 
 def test_soft_targets_share_the_objective_with_the_words() -> None:

@@ -10,7 +10,7 @@ from nmt.config.schema import Config
 from nmt.report.style import GRID, INK, check_path, save, settings
 from nmt.run.folder import JOURNAL_FILE
 from nmt.run.journal import read_events
-from nmt.training.record import CheckpointEvent, EndEvent, Event, ValidationEvent
+from nmt.training.record import CheckpointEvent, Event, ValidationEvent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,8 +33,8 @@ RESOLUTION = 150.0  # dots per inch
 
 
 class Curves:
-    """A listener that draws the journal of a run after each validation, after a checkpoint without
-    one, and at the end.
+    """A listener that draws the journal of a run after each validation, and after a checkpoint
+    without one.
 
     Attributes:
         step: that the picture shows; None before the first one.
@@ -45,15 +45,8 @@ class Curves:
         self.step: int | None = None
 
     def __call__(self, event: Event) -> None:
-        match event:
-            case ValidationEvent(step=step) | CheckpointEvent(step=step):
-                pass
-            case EndEvent(progress=progress):
-                step = progress.step
-            case _:
-                return
-        if step != self.step:
-            self.step = step
+        if isinstance(event, ValidationEvent | CheckpointEvent) and event.step != self.step:
+            self.step = event.step
             draw(
                 read_events(self.folder / JOURNAL_FILE),
                 self.folder / "curves.png",

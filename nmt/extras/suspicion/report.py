@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.commands.prepare import counts_by_name
 from nmt.config.schema import DataConfig
 from nmt.data.formats import named
 from nmt.data.manifest import SUSPICIOUS
@@ -22,6 +21,7 @@ from nmt.extras.suspicion.find import Judged, Run
 from nmt.extras.suspicion.rules import REASONS, Reason
 from nmt.extras.suspicion.sample import check_sample
 from nmt.lines import write_lines
+from nmt.report.table import counts_by_name
 
 COLUMNS = ("reason", "chance", "file", "line", "source", "target")
 MAX_ROWS = 100_000  # of the list

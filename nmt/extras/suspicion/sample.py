@@ -6,9 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from itertools import chain
-
-import numpy as np
+from itertools import islice
 
 from nmt.data.checks import warn
 from nmt.data.formats import named
@@ -60,10 +58,9 @@ _PLACEHOLDER = re.compile(r"%[\w().$*#-]*")  # "s" and "d" are words of many lan
 
 def check_sample(source: Source, languages: tuple[str, str]) -> None:
     """Warn of such signs in pairs of a source, which are evenly spaced."""
-    is_chosen = np.zeros(len(source.pairs), np.bool_)
-    n_pairs = source.part.stop - source.part.start
-    is_chosen[source.part][:: -(-n_pairs // MAX_PAIRS)] = True
-    pairs, name = [*source.pairs.stream(is_chosen)], named(source.files)
+    start, stop, name = source.part.start, source.part.stop, named(source.files)
+    step = -(-(stop - start) // MAX_PAIRS)
+    pairs = [*islice(source.pairs.stream(), start, stop, step)]
     check_languages(name, pairs, languages)
     check_raw_text(name, pairs, languages)
     check_repetition(name, pairs, languages)
@@ -116,7 +113,7 @@ def find_other_language(texts: Sequence[str], language: str) -> tuple[str, float
     """Another language than the stated one, and the share of the texts that are clearly in it; 0 if
     there is no evidence for one.
     """
-    votes = Counter(chain.from_iterable(_other_languages(text, language) for text in texts))
+    votes = Counter(code for text in texts for code in sorted(_other_languages(text, language)))
     guess, count = votes.most_common(1)[0] if votes else ("", 0)
     own = SAME_WORDS.get(language, language)
     if own not in SCRIPTS.values() and len(function_words(own)) < 50:
