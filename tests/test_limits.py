@@ -107,8 +107,8 @@ def n_keys(section: type) -> int:
 
 
 def test_keys_and_rules() -> None:
-    assert n_keys(Config) <= 149
-    assert len(re.findall(r"\byield \(", Path(rules.__file__).read_text(encoding="utf-8"))) <= 51
+    assert n_keys(Config) <= 145
+    assert len(re.findall(r"\byield \(", Path(rules.__file__).read_text(encoding="utf-8"))) <= 46
 
 
 def test_commands() -> None:
