@@ -63,6 +63,13 @@ def root() -> Path:
 
 
 @pytest.fixture(scope="session")
+def sample(root: Path) -> list[tuple[str, str]]:
+    """The pairs of the built-in sample."""
+    lines = (root / "data" / "sample" / "sample.tsv").read_text(encoding="utf-8").splitlines()
+    return [(src, tgt) for src, tgt, *_ in (line.split("\t") for line in lines)]
+
+
+@pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real data beside the repository; tests that need it are skipped if it is
     missing.

@@ -1,4 +1,4 @@
-"""What tells languages apart: their scripts, and the stop words that spaCy lists for them."""
+"""What tells languages apart: scripts, the stop words that spaCy lists, and codes."""
 
 import importlib.util
 import re

@@ -26,12 +26,6 @@ pytestmark = pytest.mark.filterwarnings("error::nmt.errors.NmtWarning")
 Pairs = list[tuple[str, str]]
 
 
-@pytest.fixture(scope="module")
-def sample(root: Path) -> Pairs:
-    lines = (root / "data" / "sample" / "sample.tsv").read_text(encoding="utf-8").splitlines()
-    return [(src, tgt) for src, tgt, *_ in (line.split("\t") for line in lines)]
-
-
 def shifted(pairs: Pairs, shift: int) -> Pairs:
     """Each source with the target that was `shift` rows higher."""
     sources, targets = zip(*pairs, strict=True)

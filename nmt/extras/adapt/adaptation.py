@@ -435,7 +435,7 @@ def _write_run(
         rank = Rank(facts["dev"][MEMORY], 0.0)
         open_checkpoints(folder, config).add_average(step, partial(save_weights, model), rank)
         files = [work.unfinished / name for name in (JOURNAL_FILE, PROVENANCE_FILE)]
-        for path in (*files, *work.unfinished.glob("curves.*")):
+        for path in (*files, *work.unfinished.glob("curves.*")):  # of an extra
             shutil.copyfile(path, folder / path.name)
         write_event(folder / JOURNAL_FILE, EVENT, step, base=str(work.base), **facts)
         precision = config.decoding.cpu_precision

@@ -247,7 +247,7 @@ def _wide_characters() -> str:
 
 
 def _copied_lines(wordless: WordlessLines) -> str:
-    """A regular expression of JavaScript for the lines in `wordless`."""
+    """A regular expression of JavaScript for the lines that are their own translation."""
     signs = "".join(f"\\u{{{ord(sign):x}}}" for sign in sorted(wordless.only_source))
     return rf"^(?!.*\p{{L}})(?:[\0-\x7f]*|[^{signs}]*)$" if wordless.are_copied else "(?!)"
 

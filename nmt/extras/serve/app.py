@@ -34,11 +34,11 @@ from nmt.extras.serve.answers import (
     ServedRun,
     Task,
     TranslateTask,
+    beam_tree,
     find_alternatives,
 )
 from nmt.extras.serve.detection import Detector
 from nmt.extras.serve.files import FileProcess, check_characters
-from nmt.extras.serve.whatif import beam_tree
 from nmt.texts.marked import Marked
 from nmt.texts.warnings import describe
 

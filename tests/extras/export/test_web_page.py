@@ -21,8 +21,7 @@ from torch import nn
 
 from nmt.extras.export import web_page
 from nmt.extras.export.web_page import write_web
-from nmt.extras.serve.answers import ServedRun, find_alternatives, line_details
-from nmt.extras.serve.whatif import beam_tree
+from nmt.extras.serve.answers import ServedRun, beam_tree, find_alternatives, line_details
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.weights import load_model
 from nmt.texts.warnings import DESCRIPTIONS, ITEMS_CHANGED, SENTENCES_LOST, WORDLESS

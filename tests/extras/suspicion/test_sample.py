@@ -1,7 +1,5 @@
 """Samples of files that are not what they seem give a warning; those of good files give none."""
 
-from pathlib import Path
-
 import pytest
 
 from nmt.errors import NmtWarning
@@ -9,12 +7,6 @@ from nmt.extras.suspicion.sample import check_languages, check_raw_text, find_ot
 
 pytestmark = pytest.mark.filterwarnings("error::nmt.errors.NmtWarning")
 Pairs = list[tuple[str, str]]
-
-
-@pytest.fixture(scope="module")
-def sample(root: Path) -> Pairs:
-    lines = (root / "data" / "sample" / "sample.tsv").read_text(encoding="utf-8").splitlines()
-    return [(src, tgt) for src, tgt, *_ in (line.split("\t") for line in lines)]
 
 
 def test_a_part_in_another_language_gives_a_warning(sample: Pairs) -> None:

@@ -7,9 +7,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from nmt.decoding.forced import score_pairs
-from nmt.extras.serve.answers import MIN_PROBABILITY, ServedRun, group_words
+from nmt.extras.serve.answers import MIN_PROBABILITY, ServedRun, beam_tree, group_words
 from nmt.extras.serve.schemas import AlternativesAnswer, TreeAnswer
-from nmt.extras.serve.whatif import beam_tree
 from tests.decoding.test_translator import make_translator
 from tests.extras.serve.conftest import DOG, tiny_run
 
